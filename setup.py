@@ -1,0 +1,19 @@
+"""Build the compiled kernel; everything else stands in pyproject.toml."""
+
+from setuptools import Extension, setup
+
+setup(
+    ext_modules=[
+        Extension(
+            "lynceus.surrogate._kernel._forest",
+            sources=["src/lynceus/surrogate/_kernel/forest.c"],
+            depends=["src/lynceus/surrogate/_kernel/forest.h"],
+            # No -ffast-math and no contraction: the same seed must give the same trace on every machine.
+            extra_compile_args=["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-pthread"],
+            extra_link_args=["-pthread"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            py_limited_api=True,
+            optional=True,  # without a compiler the NumPy twin serves
+        )
+    ],
+)

@@ -1,0 +1,34 @@
+"""The errors of Lynceus, as one tree.
+
+    LynceusError
+     ├── InputError            a mistake in what the user gave: a file, a field, an argument   (exit code 2)
+     ├── MissingExtraError     an optional package is needed and not installed                 (exit code 2)
+     └── InfrastructureError   a machine, an executor or a database did not do its part        (exit code 4)
+
+Every message is one sentence: what came, what was expected, what to do.
+"""
+
+
+class LynceusError(Exception):
+    """Any error that Lynceus raises on purpose."""
+
+
+class InputError(LynceusError):
+    """The user gave something that cannot be used; the message names the place and the fix."""
+
+
+class MissingExtraError(LynceusError):
+    """A feature needs an optional package.
+
+    >>> raise MissingExtraError("Parquet tables", "parquet")
+    Traceback (most recent call last):
+        ...
+    lynceus.errors.MissingExtraError: Parquet tables need an optional package: pip install 'lynceus[parquet]'.
+    """
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} need an optional package: pip install 'lynceus[{extra}]'.")
+
+
+class InfrastructureError(LynceusError):
+    """Something outside Lynceus failed: a machine, a job queue, a database."""
