@@ -49,6 +49,9 @@ class Distribution(Protocol):
     def sf(self, x: Numbers) -> FloatArray:
         """P(Y > x)."""
 
+    def log_sf(self, x: Numbers) -> FloatArray:
+        """ln P(Y > x), finite where the probability itself underflows."""
+
     def put(self, strike: Numbers) -> FloatArray:
         """E[(strike - Y)⁺]."""
 
@@ -100,6 +103,10 @@ class Normal:
     def sf(self, x: Numbers) -> FloatArray:
         """P(Y > x)."""
         return _array(ndtr(-_standardised(x, self.mean, self.std)))
+
+    def log_sf(self, x: Numbers) -> FloatArray:
+        """ln P(Y > x)."""
+        return _array(log_ndtr(-_standardised(x, self.mean, self.std)))
 
     def put(self, strike: Numbers) -> FloatArray:
         """E[(strike - Y)⁺] = (strike - mean) Φ(z) + std φ(z) (Jones et al. 1998, eq. 15)."""
@@ -194,6 +201,10 @@ class LogNormal:
     def sf(self, x: Numbers) -> FloatArray:
         """P(Y > x)."""
         return _array(ndtr(-self._z(x)))
+
+    def log_sf(self, x: Numbers) -> FloatArray:
+        """ln P(Y > x); 0 for x <= 0."""
+        return _array(log_ndtr(-self._z(x)))
 
     @_quiet
     def put(self, strike: Numbers) -> FloatArray:
