@@ -1,0 +1,110 @@
+"""Columns: one value per configuration, in the fastest form that keeps the user's values.
+
+A column is a numpy array ``[q]``: ``bool``, ``int64`` or ``float64`` when every value is of that kind, ``object`` otherwise
+(text, mixed values, or values of a conditional parameter, where ``None`` stands for "inactive").
+"""
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lynceus.errors import InputError
+
+Scalar = str | int | float | bool
+"""What a parameter's value may be."""
+Cell = Scalar | None
+"""What a column may hold: a value, or None where a conditional parameter is inactive."""
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Column = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_] | NDArray[np.object_]
+
+EXACT = 2**53
+"""Whole numbers up to here are exact as float64."""
+
+
+def plain(value: object, where: str) -> Cell:
+    """``value`` as an ordinary Python scalar; NaN, infinities and containers are refused.
+
+    >>> plain(np.int64(3), "nodes")
+    3
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int):
+        if abs(value) >= 2**63:
+            raise InputError(
+                f"{where} is {shown(value)}, which does not fit in 64 bits: write it as a float or as text."
+            )
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InputError(f"{where} is {value}, but a finite number is needed: replace or remove it.")
+        return value
+    raise InputError(
+        f"{where} is {shown(value)} ({type(value).__name__}), but a text, a number or true/false is needed."
+    )
+
+
+def as_column(cells: Sequence[Cell]) -> Column:
+    """Plain scalars as a column ``[q]``.
+
+    >>> as_column([1, 2.5]), as_column(["a", None])
+    (array([1. , 2.5]), array(['a', None], dtype=object))
+    """
+    kinds = {type(cell) for cell in cells}
+    if kinds and kinds <= {bool}:
+        return np.array(cells, dtype=np.bool_)
+    if kinds and kinds <= {int}:
+        return np.array(cells, dtype=np.int64)
+    if kinds and kinds <= {int, float}:
+        return np.array(cells, dtype=np.float64)
+    column = np.empty(len(cells), dtype=object)
+    column[:] = cells
+    return column
+
+
+def is_number(value: object) -> bool:
+    """Whether ``value`` is an int or a float; True and False are not numbers here."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def shown(value: object) -> str:
+    """``value`` as it should stand in a message: quoted text, YAML's true/false, at most 60 characters."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and abs(value) > 10**30:
+        return "an enormous integer"
+    text = f"'{value}'" if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def listed(values: Iterable[object], most: int = 8) -> str:
+    """``values`` as a readable list that ends after ``most`` of them.
+
+    >>> listed(range(20), most=3)
+    '0, 1, 2, ... (20 in all)'
+    """
+    every = list(values)
+    head = ", ".join(shown(value) for value in every[:most])
+    return head if len(every) <= most else f"{head}, ... ({len(every)} in all)"
+
+
+def nearest(value: object, known: Iterable[object]) -> str:
+    """A hint for a message: `` Did you mean ...?``, or nothing when no known value is like ``value``.
+
+    >>> nearest("workes", ["workers", "nodes"])
+    " Did you mean 'workers'?"
+    """
+    candidates = list(known)
+    numbers = [candidate for candidate in candidates if isinstance(candidate, int | float)]
+    if isinstance(value, int | float) and not isinstance(value, bool) and len(numbers) == len(candidates) and numbers:
+        return f" The nearest is {shown(min(numbers, key=lambda number: abs(number - value)))}."
+    words = {str(candidate): candidate for candidate in candidates}
+    close = difflib.get_close_matches(str(value)[:200], words, n=1, cutoff=0.6)
+    return f" Did you mean {shown(words[close[0]])}?" if close else ""
