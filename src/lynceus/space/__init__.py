@@ -1,5 +1,6 @@
 """The space of configurations: parameters, derived columns, expressions, prices, and the table they make."""
 
+from lynceus.space.catalog import load_catalog
 from lynceus.space.column import BoolArray, Cell, Column, FloatArray, IntArray, Scalar
 from lynceus.space.derived import Computed, Derived, Joined, Mapped
 from lynceus.space.encode import Kind
@@ -28,4 +29,5 @@ __all__ = [
     "Parameter",
     "Scalar",
     "Space",
+    "load_catalog",
 ]

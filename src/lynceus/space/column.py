@@ -1,12 +1,13 @@
 """Columns: one value per configuration, in the fastest form that keeps the user's values.
 
-A column is a numpy array ``[q]``: ``bool``, ``int64`` or ``float64`` when every value is of that kind, ``object`` otherwise
-(text, mixed values, or values of a conditional parameter, where ``None`` stands for "inactive").
+A column is a numpy array ``[q]``: ``bool``, ``int64`` or ``float64`` when every value is of that kind, ``object``
+otherwise (text, mixed values, or values of a conditional parameter, where ``None`` stands for "inactive").
 """
 
 import difflib
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ Cell = Scalar | None
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-Column = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.bool_] | NDArray[np.object_]
+Column = NDArray[Any]
+"""[q]: bool, int64, float64 or object."""
 
 EXACT = 2**53
 """Whole numbers up to here are exact as float64."""

@@ -1,6 +1,6 @@
 """Derived columns: what follows from a configuration, such as the memory of its machine.
 
-Each kind has ``columns(known) -> new columns`` and says by ``feature`` whether models may read what it adds:
+Each kind has ``added(known) -> new columns`` and says by ``feature`` whether models may read what it adds:
 ``None`` (the default) takes numbers and booleans and leaves text out, since text only repeats what it was derived from;
 ``True`` takes all, ``False`` none.
 """
@@ -22,7 +22,7 @@ Table = Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]]
 class Computed:
     """A column computed by an expression over earlier columns.
 
-    >>> Computed("cores", "nodes * vcpus").columns({"nodes": np.array([1, 2]), "vcpus": np.array([4, 4])})
+    >>> Computed("cores", "nodes * vcpus").added({"nodes": np.array([1, 2]), "vcpus": np.array([4, 4])})
     {'cores': array([4, 8])}
     """
 
@@ -30,7 +30,7 @@ class Computed:
     expression: str
     feature: bool | None = None
 
-    def columns(self, known: Mapping[str, Column]) -> dict[str, Column]:
+    def added(self, known: Mapping[str, Column]) -> dict[str, Column]:
         """The new column ``[q]``."""
         return {self.name: Expression.parse(self.expression, f"Computed column {shown(self.name)}:").evaluate(known)}
 
@@ -39,7 +39,7 @@ class Computed:
 class Mapped:
     """A column that gives each value of another column its own value.
 
-    >>> Mapped("ram_gb", "vm", {"small": 2, "large": 8}).columns({"vm": np.array(["large", "small"], dtype=object)})
+    >>> Mapped("ram_gb", "vm", {"small": 2, "large": 8}).added({"vm": np.array(["large", "small"], dtype=object)})
     {'ram_gb': array([8, 2])}
     """
 
@@ -48,7 +48,7 @@ class Mapped:
     mapping: Mapping[Scalar, Scalar] = field(hash=False)
     feature: bool | None = None
 
-    def columns(self, known: Mapping[str, Column]) -> dict[str, Column]:
+    def added(self, known: Mapping[str, Column]) -> dict[str, Column]:
         """The new column ``[q]``; None where the source is inactive."""
         where = f"Mapped column {shown(self.name)}"
         _need(where, self.source, known)
@@ -69,29 +69,30 @@ class Joined:
     """The columns of a table, such as a machine catalog, joined by one or more keys.
 
     >>> machines = [{"vm": "small", "ram_gb": 2, "usd": 0.02}, {"vm": "large", "ram_gb": 8, "usd": 0.09}]
-    >>> Joined("vm", machines).columns({"vm": np.array(["large", "small"], dtype=object)})
+    >>> Joined("vm", machines).added({"vm": np.array(["large", "small"], dtype=object)})
     {'ram_gb': array([8, 2]), 'usd': array([0.09, 0.02])}
     """
 
     key: str | Sequence[str] | Mapping[str, str]
-    """The column or columns to join by; a mapping when the table calls them differently: ``{"vm_type": "instance_type"}``."""
+    """The column or columns to join by; ``{"vm_type": "instance_type"}`` when the table calls them differently."""
     table: Table = field(hash=False, repr=False)
-    names: Sequence[str] | None = None
+    columns: Sequence[str] | None = None
     """Which columns of the table to add; all by default."""
-    feature: bool | None = None
+    feature: bool | Sequence[str] | None = None
+    """Also a list: only these columns are features."""
 
-    def columns(self, known: Mapping[str, Column]) -> dict[str, Column]:
+    def added(self, known: Mapping[str, Column]) -> dict[str, Column]:
         """The new columns, ``[q]`` each; None where a key is inactive."""
         keys = self._keys()
         where = f"The table joined by {', '.join(keys)}"
         for name in keys:
             _need(where, name, known)
         table = _as_columns(self.table, where)
-        for name in [*keys.values(), *(self.names or ())]:
+        for name in [*keys.values(), *(self.columns or ())]:
             if name not in table:
                 hint = nearest(name, table) or f" It has {listed(table)}."
                 raise InputError(f"{where} has no column {shown(name)}.{hint}")
-        added = [name for name in table if name not in keys.values()] if self.names is None else list(self.names)
+        added = [name for name in table if name not in keys.values()] if self.columns is None else list(self.columns)
         wanted, codes = _distinct_tuples([known[name] for name in keys])
         rows = _lookup(where, list(keys), [table[name] for name in keys.values()], wanted)
         return {name: as_column([None if row is None else table[name][row] for row in rows])[codes] for name in added}
@@ -114,7 +115,7 @@ def derive(columns: Mapping[str, Column], derived: Sequence[Derived]) -> tuple[d
     for one in derived:
         if not isinstance(one, Derived):
             raise InputError(f"{shown(one)} is not a derived column: use Mapped, Joined or Computed.")
-        for name, column in one.columns(every).items():
+        for name, column in one.added(every).items():
             if not isinstance(name, str) or not name.strip():
                 raise InputError(f"A derived column is named {shown(name)}, but a text is needed.")
             if name in every:
@@ -123,7 +124,8 @@ def derive(columns: Mapping[str, Column], derived: Sequence[Derived]) -> tuple[d
                 )
             every[name] = column
             text = any(isinstance(cell, str) for cell in distinct(column)[0])
-            if one.feature or (one.feature is None and not text):
+            asked = one.feature if one.feature is None or isinstance(one.feature, bool) else name in one.feature
+            if asked or (asked is None and not text):
                 features.append(name)
     return every, features
 

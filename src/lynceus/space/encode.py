@@ -2,12 +2,13 @@
 
 - Categories become codes in the order of their values; booleans 0 and 1. Both have the kind "categorical".
 - Ordinal texts become their position, numbers stay numbers ("numeric").
-- Numbers on a log scale become log2 ("log"): the feature is already transformed. An Integer or Float parameter says so by
-  ``log=True``. Ordinal numbers and derived numbers, whose scale nobody stated, are taken as logarithms when they are positive
-  and the largest is at least 8 times the smallest: machine sizes come as powers of two, and three doublings on a linear scale
-  would crowd all but the largest into a corner. Trees are indifferent to this; Gaussian processes are not.
-- Inactive values stand one step below the smallest value: a tree separates them with one split, a Gaussian process sees them
-  near the smallest setting, and no further feature is needed.
+- Numbers on a log scale become log2 ("log"): the feature is already transformed. An Integer or Float parameter says so
+  by ``log=True``. Ordinal numbers and derived numbers, whose scale nobody stated, are taken as logarithms when they are
+  positive and the largest is at least 8 times the smallest: machine sizes come as powers of two, and three doublings
+  on a linear scale would crowd all but the largest into a corner. Trees are nearly indifferent to this (it moves only
+  where between two values they cut); Gaussian processes are not.
+- Inactive values stand one step below the smallest value: a tree separates them with one split, a Gaussian process sees
+  them near the smallest setting, and no further feature is needed.
 - Constant features are left out: they tell nothing.
 """
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lynceus.errors import InputError
-from lynceus.space.column import Cell, Column, IntArray, as_column, is_number, listed, nearest, plain, shown
+from lynceus.space.column import BoolArray, Cell, Column, IntArray, as_column, is_number, listed, nearest, plain, shown
 from lynceus.space.expression import Expression
 from lynceus.space.parameter import Categorical, Ordinal, Parameter
 
@@ -76,7 +76,8 @@ def codes_of_table(parameters: Sequence[Parameter], columns: Mapping[str, Sequen
             value = cells[int(unknown[0])]
             hint = nearest(value, parameter.values) or f" It may be {listed(parameter.values)}."
             raise InputError(
-                f"Column {shown(parameter.name)} holds {shown(value)} in {row_numbers(unknown)}, which the parameter does not list.{hint}"
+                f"Column {shown(parameter.name)} holds {shown(value)} in {row_numbers(unknown)}, "
+                f"which the parameter does not list.{hint}"
             )
         if parameter.when is not None:
             wrong = np.flatnonzero(_active(parameters, index, codes) != (code != INACTIVE))
@@ -85,7 +86,8 @@ def codes_of_table(parameters: Sequence[Parameter], columns: Mapping[str, Sequen
                     "has a value where it is inactive" if code[wrong[0]] != INACTIVE else "is empty where it is active"
                 )
                 raise InputError(
-                    f"Column {shown(parameter.name)} {state} in {row_numbers(wrong)}: it is active when {parameter.when!r}."
+                    f"Column {shown(parameter.name)} {state} in {row_numbers(wrong)}: "
+                    f"it is active when {shown(parameter.when)}."
                 )
         codes.append(code)
     return np.stack(codes, axis=1)
@@ -128,8 +130,8 @@ def plain_table(columns: Mapping[str, Sequence[object]]) -> dict[str, list[Cell]
         if odd.any():
             rows = np.flatnonzero(odd)
             raise InputError(
-                f"Column {shown(name)} holds {cells[int(rows[0])]} in {row_numbers(rows)}, but finite values are needed: "
-                "fill them in or remove the rows."
+                f"Column {shown(name)} holds {cells[int(rows[0])]} in {row_numbers(rows)}, but finite values are "
+                "needed: fill them in or remove the rows."
             )
         table[str(name)] = [plain(cell, f"Column {shown(name)}, row {row}") for row, cell in enumerate(cells, start=1)]
     lengths = {name: len(cells) for name, cells in table.items()}
@@ -152,8 +154,8 @@ def refuse_duplicates(parameters: Sequence[Parameter], codes: IntArray) -> None:
     if repeats.size:
         names = ", ".join(parameter.name for parameter in parameters)
         raise InputError(
-            f"The table lists a configuration twice: {row_numbers(repeats)} equals row {int(original[repeats[0]]) + 1} in "
-            f"{names}; remove the repeats, or add the column that tells them apart to the parameters."
+            f"The table lists a configuration twice: {row_numbers(repeats)} equals row {int(original[repeats[0]]) + 1} "
+            f"in {names}; remove the repeats, or add the column that tells them apart to the parameters."
         )
 
 
@@ -168,7 +170,7 @@ def row_numbers(rows: IntArray) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {numbers}{more}"
 
 
-def _active(parameters: Sequence[Parameter], index: int, codes: Sequence[IntArray]) -> np.ndarray:  # type: ignore[type-arg]
+def _active(parameters: Sequence[Parameter], index: int, codes: Sequence[IntArray]) -> BoolArray:
     """Where parameter ``index`` is active ``[q]``, given the codes of those before it."""
     parameter = parameters[index]
     condition = Expression.parse(parameter.when, f"Parameter {shown(parameter.name)}: when")
@@ -176,8 +178,8 @@ def _active(parameters: Sequence[Parameter], index: int, codes: Sequence[IntArra
     for name in condition.names:
         if name not in earlier and any(other.name == name for other in parameters):
             raise InputError(
-                f"Parameter {shown(parameter.name)}: its condition {shown(parameter.when)} uses {shown(name)}, which does not "
-                "stand before it: list that parameter first."
+                f"Parameter {shown(parameter.name)}: its condition {shown(parameter.when)} uses {shown(name)}, "
+                "which does not stand before it: list that parameter first."
             )
     condition.check_names(earlier)
     size = len(codes[0]) if codes else 1

@@ -1,8 +1,8 @@
 """Expressions over columns: ``"vm_vcpus * nodes > 64 and disk == 'hdd'"``.
 
-The text is read by Python's own parser into a syntax tree, every node of the tree is compared with a short list of what is
-allowed, and the tree is then evaluated by `lynceus.space.evaluate`, a whole column at a time. Nothing is ever compiled or run
-as Python; there are no attributes, no calls but of the functions named below, and no names but those of columns.
+The text is read by Python's own parser into a syntax tree, every node of the tree is compared with a short list of what
+is allowed, and the tree is then evaluated by `lynceus.space.evaluate`, a whole column at a time. Nothing is ever
+compiled or run as Python; there are no attributes, no calls but of a few functions, and no names but those of columns.
 """
 
 import ast
@@ -74,7 +74,8 @@ class Expression:
     array([ True, False])
 
     ``None`` (an inactive parameter) makes every ordering false, equals only ``None``, and passes through arithmetic.
-    ``and``, ``or``, ``not`` give true or false; what they and ``if`` skip is not evaluated, so ``x != 0 and 1 / x > 2`` is safe.
+    ``and``, ``or``, ``not`` give true or false; what they and ``if`` skip is not evaluated, so ``x != 0 and 1 / x > 2``
+    is safe.
     """
 
     text: str
@@ -185,6 +186,8 @@ def _checked(place: _Place, node: ast.AST, names: dict[str, None], depth: int = 
         case ast.IfExp(test, body, orelse):
             return ast.copy_location(ast.IfExp(below(test), below(body), below(orelse)), node)
         case ast.Compare(left, operators, comparators):
+            if any(isinstance(operator, ast.In | ast.NotIn) for operator in operators[:-1]):
+                raise place.error(node, "'in' cannot be followed by a further comparison; join the two with 'and'.")
             sides = [
                 _compared(place, operator, side, below) for operator, side in zip(operators, comparators, strict=True)
             ]

@@ -89,10 +89,7 @@ class Integer:
             raise InputError(
                 f"Parameter {shown(self.name)}: {shown(odd)} is not a whole number; use a float parameter."
             )
-        whole = [int(value) for value in values]
-        if self.steps is not None:
-            whole = list(dict.fromkeys(whole))
-        object.__setattr__(self, "values", tuple(whole))
+        object.__setattr__(self, "values", tuple(int(value) for value in values))
 
 
 @dataclass(frozen=True)
@@ -149,7 +146,8 @@ def _distinct(name: str, values: object) -> tuple[Scalar, ...]:
         scalar = plain(value, f"Parameter {shown(name)}: a value")
         if scalar is None:
             raise InputError(
-                f"Parameter {shown(name)}: a value is empty (null), which stands for 'inactive': give it a name, or use 'when'."
+                f"Parameter {shown(name)}: a value is empty (null), which stands for 'inactive': "
+                "give it a name, or use 'when'."
             )
         if scalar in kept:
             twin = "twice" if type(kept[scalar]) is type(scalar) else f"and equals {shown(kept[scalar])}"
@@ -163,30 +161,27 @@ def _distinct(name: str, values: object) -> tuple[Scalar, ...]:
 def _range_or_list(parameter: Integer | Float, default_step: int | None) -> Sequence[float]:
     """The values of a numeric parameter, from its list or its range."""
     name, low, high = shown(parameter.name), parameter.low, parameter.high
-    if isinstance(parameter.values, str) or not isinstance(parameter.values, Iterable):
-        raise InputError(
-            f"Parameter {name}: values is {shown(parameter.values)}, but a list of numbers is needed: [1, 2]."
-        )
-    given = len(list(parameter.values)) > 0
     ranged = any(limit is not None for limit in (low, high, parameter.step, parameter.steps))
-    if given and ranged:
-        raise InputError(f"Parameter {name} has both values and a range: keep either values, or low and high.")
-    if given:
-        values = _distinct(parameter.name, parameter.values)
-        for value in values:
-            if not is_number(value):
-                raise InputError(
-                    f"Parameter {name}: {shown(value)} is not a number; use a categorical or an ordinal parameter."
-                )
-        numbers = [float(value) if isinstance(parameter, Float) else value for value in values]
-        if parameter.log and min(numbers) <= 0:  # type: ignore[type-var, operator]
-            raise InputError(
-                f"Parameter {name} has log: true and the value {shown(min(numbers))}; values above 0 are needed."
-            )  # type: ignore[type-var]
-        return numbers  # type: ignore[return-value]
+    if parameter.values != () and not ranged:
+        return _numbers(parameter, _distinct(parameter.name, parameter.values))
     if low is None or high is None:
         raise InputError(f"Parameter {name} has no values: give low and high, or values: [...].")
-    return _ranged(parameter, _number(name, "low", low), _number(name, "high", high), default_step)
+    values = _ranged(parameter, _number(name, "low", low), _number(name, "high", high), default_step)
+    # a copy by dataclasses.replace brings the range together with the values it gave
+    if parameter.values != () and tuple(parameter.values) != tuple(values):
+        raise InputError(f"Parameter {name} has both values and a range: keep either values, or low and high.")
+    return values
+
+
+def _numbers(parameter: Integer | Float, values: Sequence[Scalar]) -> Sequence[float]:
+    name = shown(parameter.name)
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) < len(values):
+        odd = next(value for value in values if not is_number(value))
+        raise InputError(f"Parameter {name}: {shown(odd)} is not a number; use a categorical or an ordinal parameter.")
+    if parameter.log and min(numbers) <= 0:
+        raise InputError(f"Parameter {name} has log: true and the value {min(numbers)}; values above 0 are needed.")
+    return numbers
 
 
 def _ranged(parameter: Integer | Float, low: float, high: float, default_step: int | None) -> Sequence[float]:
@@ -227,7 +222,7 @@ def _spread(parameter: Integer | Float, low: float, high: float, steps: int) -> 
             raise InputError(
                 f"Parameter {name}: low {low} and high {high} must be whole numbers; use a float parameter."
             )
-        return [round(value) for value in spread.tolist()]
+        return list(dict.fromkeys(round(value) for value in spread.tolist()))
     values = [_tidy(value) for value in spread.tolist()]
     if any(left == right for left, right in pairwise(values)):
         raise InputError(f"Parameter {name}: {steps} steps do not fit between low {low} and high {high}; use fewer.")

@@ -47,8 +47,8 @@ def hourly_price(columns: Mapping[str, Column], price: str | float, parameters: 
             f"{one.name}={columns[one.name][first]}" for one in parameters if columns[one.name][first] is not None
         )
         raise InputError(
-            f"The price {shown(price)} is {shown(column.tolist()[first])} in {row_numbers(rows)} ({at}), but dollars per hour "
-            "above 0 are needed."
+            f"The price {shown(price)} is {shown(column.tolist()[first])} in {row_numbers(rows)} ({at}), "
+            "but dollars per hour above 0 are needed."
         )
     return hourly
 
@@ -87,5 +87,6 @@ def refuse_empty_cells(table: Mapping[str, Sequence[Cell]], conditional: Sequenc
         empty = np.flatnonzero([cell is None for cell in cells])
         if empty.size and name not in conditional:
             raise InputError(
-                f"Column {shown(name)} is empty in {row_numbers(empty)}: fill it in, remove the rows, or give the parameter a 'when'."
+                f"Column {shown(name)} is empty in {row_numbers(empty)}: fill it in, remove the rows, "
+                "or give the parameter a 'when'."
             )

@@ -35,8 +35,9 @@ class Space:
     """Every configuration there is: a candidate is a row number.
 
     >>> from lynceus.space import Categorical, Integer, Mapped
-    >>> space = Space.build([Categorical("vm", ["small", "large"]), Integer("nodes", 1, 3)],
-    ...                     derived=[Mapped("usd", "vm", {"small": 0.1, "large": 0.3}, feature=False)], price="usd * nodes")
+    >>> usd = Mapped("usd", "vm", {"small": 0.1, "large": 0.3}, feature=False)
+    >>> parameters = [Categorical("vm", ["small", "large"]), Integer("nodes", 1, 3)]
+    >>> space = Space.build(parameters, derived=[usd], price="usd * nodes")
     >>> len(space), space.point(4), space.row({"vm": "large", "nodes": 2})
     (6, {'vm': 'large', 'nodes': 2}, 4)
     """
@@ -92,9 +93,10 @@ class Space:
     ) -> "Space":
         """The configurations that a table lists, in its order.
 
-        A parameter given by name is ordinal if its column holds numbers and categorical otherwise. ``features`` names the
-        columns that models read; by default these are the parameters (and derived columns). Columns that are neither
-        parameters nor features nor read by ``price``, ``derived`` or ``forbid`` are left out: results of runs are no part of a space.
+        A parameter given by name is ordinal if its column holds numbers and categorical otherwise. ``features`` names
+        the columns that models read; by default these are the parameters. Derived columns come on top. Columns that are
+        neither parameters nor features nor read by ``price``, ``derived`` or ``forbid`` are left out: results of runs
+        are no part of a space.
 
         >>> space = Space.from_table({"vm": ["s", "l"], "usd": [0.1, 0.4], "time_s": [90, 30]}, ["vm"], price="usd")
         >>> list(space.columns), space.feature_names
@@ -173,8 +175,8 @@ class Space:
         closest = int(np.argmax(agrees.sum(axis=1)))
         off = [parameter.name for parameter, same in zip(self.parameters, agrees[closest], strict=True) if not same]
         raise InputError(
-            f"The configuration {_words(point)} is not in the space (it is forbidden or was not listed); the nearest is "
-            f"{_words(self.point(closest))}, which differs in {', '.join(off)}."
+            f"The configuration {_words(point)} is not in the space (it is forbidden or was not listed); the nearest "
+            f"is {_words(self.point(closest))}, which differs in {', '.join(off)}."
         )
 
     def column(self, name: str) -> Column:
@@ -226,7 +228,7 @@ class Space:
                 f"The configuration lacks the parameter {shown(parameter.name)}: {values_listed(parameter)}."
             )
         try:
-            return parameter.values.index(value)  # type: ignore[arg-type]
+            return parameter.values.index(value)
         except ValueError:
             hint = nearest(value, parameter.values) or f" It may be {values_listed(parameter)}."
             raise InputError(f"The parameter {shown(parameter.name)} cannot be {shown(value)}.{hint}") from None
