@@ -1,0 +1,119 @@
+"""Gains: the acquisition functions of this room, asked about a belief in a situation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lynceus.acquisition.billing import billed_improvement
+from lynceus.acquisition.improvement import expected_improvement, truncated_improvement
+from lynceus.distribution import Normal
+from lynceus.parts import Guess
+from lynceus.situation import Belief, FloatArray, Situation
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedImprovement:
+    """EIc: expected improvement over the best run that kept every limit, times (or jointly with) the chance to keep them."""
+
+    exact: bool = False
+    """E[(y* − C) 1{C ≤ ceiling}], because cost and deadline share one model; otherwise the papers' product EI · P(feasible).
+    A model of log time always uses the exact form, as the known price turns it into one integral."""
+    guess: Guess = "sigma"
+
+    def __call__(self, belief: Belief, situation: Situation) -> FloatArray:
+        """Scores `[b, q]` in units of the goal."""
+        problem = situation.problem
+        best = guessed_best(belief, situation, self.guess)[:, None]
+        if problem.kind == "metric":
+            index = problem.metrics.index(problem.goal.metric)
+            metric = belief.metric(index)
+            goal = Normal(np.negative(metric.mean), metric.std) if problem.goal.maximise else metric
+            return expected_improvement(goal, best) * belief.feasible(problem)
+        if belief.form == "log time":
+            gain = _log_time_improvement(belief, situation, best)
+        else:
+            cost = belief.run()
+            ceiling = problem.ceiling_usd
+            if problem.kind == "time":
+                # Seconds are dollars over the price, up to the boot that the tariff adds.
+                cost = Normal(belief.mean[:, :, 0] / problem.price - problem.tariff.boot_s, belief.std[:, :, 0] / problem.price)
+                ceiling = problem.ceiling_s
+            if self.exact:
+                gain = truncated_improvement(cost, best, np.broadcast_to(ceiling, belief.mean.shape[:2]))
+            else:
+                gain = expected_improvement(cost, best) * belief.within_ceiling(problem)
+        for limit in problem.metric_limits:
+            metric = belief.metric(problem.metrics.index(limit.metric))
+            gain = gain * (metric.sf(limit.bound) if limit.at_least else metric.cdf(limit.bound))
+        return gain
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """EI without regard to limits (a baseline)."""
+
+    guess: Guess = "sigma"
+
+    def __call__(self, belief: Belief, situation: Situation) -> FloatArray:
+        """Scores `[b, q]` in units of the goal."""
+        free = replace(situation, problem=situation.problem.with_limits(()))
+        return ConstrainedImprovement(guess=self.guess)(belief, free)
+
+
+@dataclass(frozen=True, slots=True)
+class Feasibility:
+    """The chance to keep every limit."""
+
+    def __call__(self, belief: Belief, situation: Situation) -> FloatArray:
+        """Probabilities `[b, q]`."""
+        return belief.feasible(situation.problem)
+
+
+def guessed_best(belief: Belief, situation: Situation, guess: Guess) -> FloatArray:
+    """The best goal value of each situation `[b]`, with a stand-in where nothing feasible is known.
+
+    `sigma`: highest value told + 3 · largest σ over open rows (ICDCS'20; `root sigma`: + 3 · √σ, as its program does).
+    `ceiling`: the most that a run which keeps the limits can cost. A model of log time always uses it, because three
+    standard deviations of a logarithm are a factor, not an amount.
+    """
+    unknown = np.isnan(situation.best)
+    if not unknown.any():
+        return situation.best
+    problem = situation.problem
+    if belief.form == "log time" and problem.kind != "metric":
+        guess = "ceiling"
+    if guess == "ceiling":
+        stand_in = np.full(len(situation), _ceiling_value(situation))
+    else:
+        std = belief.std[:, :, 0]
+        if problem.kind == "metric":
+            std = belief.std[:, :, 1 + problem.metrics.index(problem.goal.metric)]
+        elif problem.kind == "time":
+            std = std / problem.price
+        largest = np.where(situation.open_in_each(), std, 0.0).max(axis=1)
+        worst = np.nan_to_num(situation.worst_in_each(belief.form))
+        stand_in = worst + 3.0 * (np.sqrt(largest) if guess == "root sigma" else largest)
+    return np.where(unknown, stand_in, situation.best)
+
+
+def _ceiling_value(situation: Situation) -> float:
+    """The worst value of the goal that still keeps the limits; twice the worst told where no limit bounds it."""
+    problem = situation.problem
+    ceiling = {"cost": problem.ceiling_usd, "time": problem.ceiling_s}.get(problem.kind)
+    if ceiling is not None:
+        bounded = ceiling[situation.open & np.isfinite(ceiling)]
+        if len(bounded):
+            return float(bounded.max())
+    worst = situation.worst
+    return 1.0 if np.isnan(worst) else worst + abs(worst)
+
+
+def _log_time_improvement(belief: Belief, situation: Situation, best: FloatArray) -> FloatArray:
+    problem, run = situation.problem, belief.run()
+    if problem.kind == "time":
+        return truncated_improvement(run, best, np.broadcast_to(problem.ceiling_s, belief.mean.shape[:2]))
+    tariff = problem.tariff
+    return billed_improvement(run, best - tariff.fee_usd, problem.price, tariff.boot_s, tariff.minimum_s, problem.ceiling_s)
+

@@ -1,0 +1,182 @@
+"""Initial designs: which configurations to run before there is a model.
+
+A design is a list of rows that follows from the space and the study's seed alone. It proposes the first of its rows that is still
+open, so a study that is resumed, or whose machine failed, goes on with the same list and nothing has to be remembered.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lynceus.errors import InputError
+from lynceus.history import Plan
+from lynceus.parts import Surrogate
+from lynceus.randomness import generator
+from lynceus.situation import BoolArray, FloatArray, IntArray, Situation
+
+if TYPE_CHECKING:
+    from lynceus.problem import Problem
+    from lynceus.space import Space
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How large a design is: by count, as a share of the space, or until money is spent."""
+
+    count: int | None = None
+    share: float | None = None
+    """Fraction of the configurations; never fewer than the space has parameters (ICDCS'20: max(3 % of the space, dimensions))."""
+    usd: float | None = None
+    """Go on until the runs have been charged this much (Nephele)."""
+
+    def __post_init__(self) -> None:
+        given = [value for value in (self.count, self.share, self.usd) if value is not None]
+        if len(given) != 1 or given[0] <= 0:
+            raise InputError(
+                f"initial design: give exactly one positive number, a count, a share or dollars, not {self}."
+            )
+
+    def rows(self, space: Space) -> int:
+        """How many rows at most."""
+        if self.count is not None:
+            return min(self.count, len(space))
+        if self.share is not None:
+            return min(max(math.floor(self.share * len(space) + 0.5), len(space.parameters)), len(space))
+        return len(space)
+
+    def spent(self, situation: Situation) -> bool:
+        """Whether the money of the design is used up."""
+        return self.usd is not None and sum(seen.outcome.charged_usd for seen in situation.history) >= self.usd
+
+
+@dataclass(frozen=True, slots=True)
+class LatinHypercube:
+    """Every parameter's values are met about equally often; best of several hypercubes by the smallest distance (maximin)."""
+
+    amount: Amount = field(default_factory=lambda: Amount(share=0.03))
+    stoppable: bool = False
+    """Whether timeouts apply to these runs; the papers run them to the end."""
+    cheapest_first: bool = False
+    """Run the design in order of price, so that a feasible run soon caps the dearer ones."""
+    tries: int = 100
+
+    def __call__(self, situation: Situation, surrogate: Surrogate | None, seed: int) -> Plan | None:
+        """The next row of the hypercube; nothing when it is done."""
+        problem = situation.problem
+        rows = latin_hypercube(problem.space, self.amount.rows(problem.space), self.tries, seed)
+        return _next_of("Latin hypercube", rows, situation, self)
+
+
+@dataclass(frozen=True, slots=True)
+class UniformRows:
+    """Rows drawn uniformly without replacement."""
+
+    amount: Amount
+    stoppable: bool = False
+    cheapest_first: bool = False
+
+    def __call__(self, situation: Situation, surrogate: Surrogate | None, seed: int) -> Plan | None:
+        """The next row of the draw; nothing when it is done."""
+        order = generator(seed, "uniform design").permutation(np.flatnonzero(_testable(situation.problem)))
+        return _next_of("random start", order[: self.amount.rows(situation.problem.space)], situation, self)
+
+
+@dataclass(frozen=True, slots=True)
+class QuasiRandom:
+    """A scrambled Halton sequence, each point moved to the nearest configuration that is not taken (CherryPick)."""
+
+    amount: Amount = field(default_factory=lambda: Amount(count=3))
+    stoppable: bool = False
+    cheapest_first: bool = False
+
+    def __call__(self, situation: Situation, surrogate: Surrogate | None, seed: int) -> Plan | None:
+        """The next row of the sequence; nothing when it is done."""
+        problem = situation.problem
+        rows = _halton(problem.space, self.amount.rows(problem.space), seed)
+        return _next_of("quasi-random start", rows, situation, self)
+
+
+@dataclass(frozen=True, slots=True)
+class CheapFirst:
+    """The cheapest (by price per second) of a random pool, in order of price."""
+
+    amount: Amount = field(default_factory=lambda: Amount(count=3))
+    pool: int | None = 12
+    """How many rows are drawn; nothing: all rows, that is, the cheapest of the space."""
+    stoppable: bool = True
+
+    def __call__(self, situation: Situation, surrogate: Surrogate | None, seed: int) -> Plan | None:
+        """The next row of the list; nothing when it is done."""
+        problem = situation.problem
+        drawn = generator(seed, "cheap first").permutation(np.flatnonzero(_testable(problem)))[: self.pool]
+        rows = drawn[np.argsort(problem.price[drawn], kind="stable")][: self.amount.rows(problem.space)]
+        return _next_of("cheap start", rows, situation, self)
+
+
+@lru_cache(maxsize=16)
+def _coordinates(space: Space) -> FloatArray:
+    """Every configuration as a point of the unit cube, one axis per parameter, values equally spaced `[q, parameters]`."""
+    widths = np.array([len(parameter.values) for parameter in space.parameters])
+    # An inactive conditional parameter sits at the middle of its axis: no value is nearer to it than another.
+    return np.asarray(np.where(space.codes >= 0, space.codes + 0.5, widths / 2) / widths)
+
+
+@lru_cache(maxsize=256)
+def latin_hypercube(space: Space, count: int, tries: int, seed: int) -> IntArray:
+    """Rows of the best of `tries` hypercubes with `count` points, snapped to configurations that exist."""
+    points = _coordinates(space)
+    rng = generator(seed, "latin hypercube")
+    best_rows, best_distance = None, -1.0
+    for _ in range(tries if len(space) <= 5_000 else max(1, tries // 20)):
+        strata = np.stack([rng.permutation(count) for _ in range(points.shape[1])], axis=1)
+        rows = _snap((strata + rng.random(strata.shape)) / count, points)
+        chosen = points[rows]
+        gaps = np.abs(chosen[:, None] - chosen[None]).sum(axis=2)[np.triu_indices(count, 1)]
+        distance = float(gaps.min()) if len(gaps) else 0.0
+        if distance > best_distance:
+            best_rows, best_distance = rows, distance
+    if best_rows is None:
+        raise ValueError("a Latin hypercube needs at least one try")
+    return best_rows
+
+
+@lru_cache(maxsize=256)
+def _halton(space: Space, count: int, seed: int) -> IntArray:
+    from scipy.stats import qmc  # half a second of imports that only this design needs
+
+    points = _coordinates(space)
+    return _snap(qmc.Halton(points.shape[1], rng=generator(seed, "halton")).random(count), points)
+
+
+def _snap(wanted: FloatArray, points: FloatArray) -> IntArray:
+    """The nearest configuration to each wanted point, none taken twice (sum of distances along the axes)."""
+    free = np.ones(len(points), dtype=bool)
+    rows = np.empty(len(wanted), dtype=np.int64)
+    for i, point in enumerate(wanted):
+        distance = np.abs(points - point).sum(axis=1)
+        rows[i] = np.argmin(np.where(free, distance, np.inf))
+        free[rows[i]] = False
+    return rows
+
+
+def _testable(problem: Problem) -> BoolArray:
+    return np.ones(len(problem.space), dtype=bool) if problem.testable is None else problem.testable
+
+
+def _next_of(
+    name: str, rows: IntArray, situation: Situation, design: LatinHypercube | UniformRows | QuasiRandom | CheapFirst
+) -> Plan | None:
+    if design.amount.spent(situation):
+        return None
+    if getattr(design, "cheapest_first", False):
+        rows = rows[np.argsort(situation.problem.price[rows], kind="stable")]
+    waiting = rows[situation.open[rows]]
+    if not len(waiting):
+        return None
+    place = int(np.flatnonzero(rows == waiting[0])[0]) + 1
+    return Plan(int(waiting[0]), why=f"{name} {place} of {len(rows)}", stoppable=design.stoppable)

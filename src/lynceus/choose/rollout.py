@@ -1,0 +1,198 @@
+"""Look-ahead: the worth of a row is its gain plus the discounted gains of the path that it opens, per dollar of that path.
+
+The papers' text is recursive (`value(S, x, d)`); here all imagined situations of one depth are one batch. Of every imagined
+situation only its owner (the first row), its weight, the row chosen there and the moments at that row are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from lynceus.choose.imagine import Quadrature, imagine
+from lynceus.history import Plan
+from lynceus.parts import Gain, Picked, PicksRows, Shortlist, Surrogate, single
+from lynceus.situation import (
+    Belief,
+    BoolArray,
+    FloatArray,
+    Form,
+    IntArray,
+    Situation,
+    expected_charge,
+    run_distribution,
+    warm_saving,
+)
+from lynceus.units import format_money
+
+_CHUNK = 2_000_000
+"""Numbers per array when whole beliefs of a level are made and dropped piece by piece: a few tens of megabytes."""
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Choose the row whose imagined path brings most; depth 0 is ordinary Bayesian optimisation."""
+
+    gain: Gain
+    depth: int = 0
+    """Runs imagined after the first one (LA in the papers)."""
+    discount: float = 0.9
+    """γ: what the next imagined run counts."""
+    quadrature: Quadrature = field(default_factory=Quadrature)
+    per: Literal["run", "dollar"] = "dollar"
+    """Divide the path's gain by its dollars, or not."""
+    charge: Literal["full", "capped"] = "full"
+    """Imagined runs cost what they cost to the end (the papers), or only what the timeout lets them cost."""
+    sure: float = 0.99
+    """β: a row is a candidate when its full run fits into the money left with this probability; 0 asks nothing."""
+    shortlist: Shortlist | None = None
+    """Which rows are looked ahead from; nothing: all candidates."""
+    real_money: bool = False
+    """Test affordability of imagined runs with the money really left, as the published program does."""
+
+    def __post_init__(self) -> None:
+        if self.depth < 0:
+            raise ValueError(f"look-ahead depth {self.depth} is negative")
+        if not 0 <= self.discount <= 1 or not 0 <= self.sure < 1:
+            raise ValueError(f"discount {self.discount} must lie in [0, 1] and sure {self.sure} in [0, 1)")
+
+    def __call__(self, situation: Situation, surrogate: Surrogate | None, seed: int) -> Plan | None:
+        """The candidate with the best gain per dollar of its path; nothing when no row is open and affordable."""
+        if surrogate is None:
+            raise ValueError("a rollout needs a surrogate; this policy has none")
+        belief = surrogate(situation, seed)
+        gain = single(self.gain(belief, situation))
+        usd = single(self._charge(belief, situation))
+        candidates = situation.open & self._affordable(belief, situation)
+        if not candidates.any():
+            return None
+        score = self._score(gain, usd)
+        rows = np.flatnonzero(candidates)
+        path: tuple[int, ...] = ()
+        if self.depth > 0:
+            if self.shortlist is not None:
+                rows = self.shortlist(situation, score, candidates, seed)
+            worth, spend, next_row = self._look_ahead(situation, surrogate, belief, rows, (gain[rows], usd[rows]), seed)
+            path_score = self._score(worth, spend)
+            chosen = int(np.argmax(path_score))
+            row, best_score = int(rows[chosen]), float(path_score[chosen])
+            path = (int(next_row[chosen]),) if next_row[chosen] >= 0 else ()
+        else:
+            row = int(rows[np.argmax(score[rows])])
+            best_score = float(score[row])
+        return Plan(
+            row,
+            why=self._why(situation, float(gain[row]), float(usd[row]), int(candidates.sum())),
+            score=best_score,
+            gain=float(gain[row]),
+            best_gain=float(gain[candidates].max()),
+            probability=float(belief.feasible(situation.problem)[0, row]),
+            usd=float(usd[row]),
+            expected=belief.expected(row),
+            path=path,
+        )
+
+    def _look_ahead(
+        self,
+        situation: Situation,
+        surrogate: Surrogate,
+        belief: Belief,
+        first: IntArray,
+        start: tuple[FloatArray, FloatArray],
+        seed: int,
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Gain and dollars of the path that each first row `[r]` opens, and its most likely second row."""
+        real, worth, spend = situation, start[0].copy(), start[1].copy()
+        second = np.full(len(first), -1, dtype=np.int64)
+        owner, weight = np.arange(len(first)), np.ones(len(first))
+        rows, moments = first, (belief.mean[0, first], belief.std[0, first])
+        for level in range(self.depth):
+            children, keep, share = self._children(situation, belief.form, rows, moments)
+            parent = np.repeat(np.arange(len(rows)), len(share) // len(rows))[keep]
+            picked = self._pick(children, surrogate, real, seed)
+            found = picked.row >= 0
+            if not found.any():
+                break
+            if level == 0:
+                # Each parent's heaviest outcome comes last in ascending order, so it is the one that stays.
+                heaviest = np.argsort(share[keep], kind="stable")
+                heaviest = heaviest[found[heaviest]]
+                second[parent[heaviest]] = picked.row[heaviest]
+            weight = weight[parent][found] * (self.discount * share[keep][found])
+            owner = owner[parent][found]
+            situation, rows = children.part(found), picked.row[found]
+            moments = (picked.mean[found], picked.std[found])
+            worth += np.bincount(owner, weight * picked.gain[found], minlength=len(first))
+            spend += np.bincount(
+                owner, weight * self._charge_of(situation, belief.form, rows, moments), minlength=len(first)
+            )
+        return worth, spend, second
+
+    def _children(
+        self, situation: Situation, form: Form, rows: IntArray, moments: tuple[FloatArray, FloatArray]
+    ) -> tuple[Situation, BoolArray, FloatArray]:
+        """Situations after each imagined outcome, which of the r·k outcomes they are, and the weight of every outcome."""
+        imagined = imagine(situation, form, rows, moments, self.quadrature, capped=self.charge == "capped")
+        children = situation.after(rows, imagined.told, imagined.charge, imagined.value)
+        share = imagined.weight.ravel()
+        keep = (share > 0) & (children.left > 0)
+        return children.part(keep), keep, share
+
+    def _pick(self, children: Situation, surrogate: Surrogate, real: Situation, seed: int) -> Picked:
+        """argmax of the gain (not per dollar, as in the papers) over the candidates of each situation."""
+        if self.real_money:
+            children = replace(children, left=np.full(len(children), real.left[0]))
+        if isinstance(surrogate, PicksRows):
+            picked = surrogate.pick(children, self.gain, self.sure, seed)
+            if picked is not None:
+                return picked
+        size = max(1, _CHUNK // (len(children.open) * children.targets))
+        parts = [
+            self._pick_by_belief(children.part(slice(i, i + size)), surrogate, seed)
+            for i in range(0, len(children), size)
+        ]
+        return Picked(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "gain", "mean", "std"))
+        )
+
+    def _pick_by_belief(self, children: Situation, surrogate: Surrogate, seed: int) -> Picked:
+        belief = surrogate(children, seed)
+        gain = self.gain(belief, children)
+        allowed = children.open_in_each()
+        if self.sure > 0:
+            allowed &= belief.affordable(children, self.sure)
+        row = np.argmax(np.where(allowed, gain, -np.inf), axis=1)
+        each = np.arange(len(children))
+        return Picked(
+            np.where(allowed[each, row], row, -1), gain[each, row], belief.mean[each, row], belief.std[each, row]
+        )
+
+    def _affordable(self, belief: Belief, situation: Situation) -> BoolArray:
+        if self.sure == 0:
+            return np.ones(len(situation.open), dtype=bool)
+        return np.asarray(belief.affordable(situation, self.sure)[0])
+
+    def _charge(self, belief: Belief, situation: Situation) -> FloatArray:
+        return belief.charge(situation, situation.caps_s() if self.charge == "capped" else None)
+
+    def _charge_of(
+        self, situation: Situation, form: Form, rows: IntArray, moments: tuple[FloatArray, FloatArray]
+    ) -> FloatArray:
+        """Expected dollars of one row per situation `[b]`."""
+        caps = situation.cap_s_of(rows) if self.charge == "capped" else None
+        run = run_distribution(form, moments[0][:, 0], moments[1][:, 0])
+        usd = expected_charge(situation.problem, run, form, situation.problem.price[rows], caps)
+        return np.asarray(usd - warm_saving(situation, rows))
+
+    def _score(self, gain: FloatArray, usd: FloatArray) -> FloatArray:
+        if self.per == "run":
+            return gain
+        # A model may believe that a run costs nothing; the smallest positive number keeps the order of gains then.
+        return gain / np.maximum(usd, np.finfo(float).tiny)
+
+    def _why(self, situation: Situation, gain: float, usd: float, candidates: int) -> str:
+        ahead = f", {self.depth} ahead" if self.depth else ""
+        unit = format_money(gain) if situation.problem.kind == "cost" else f"{gain:.3g}"
+        return f"expected gain {unit} for {format_money(usd)}{ahead}, best of {candidates} affordable"

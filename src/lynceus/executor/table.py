@@ -1,0 +1,103 @@
+"""An executor that answers from a table of measured runs and lives in pretended time."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lynceus.executor.executor import Request
+from lynceus.history import End, Outcome
+from lynceus.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """What every configuration of a space really took, row for row."""
+
+    seconds: NDArray[np.float64]
+    """`[q]`"""
+    metrics: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """What a finished run reports, `[q]` each."""
+    progress: tuple[tuple[float, ...], ...] | None = None
+    """Progress of every run at every tick; nothing when it was not recorded."""
+    tick_s: float = 30.0
+    """Seconds between two values of `progress`."""
+
+    def trace(self, row: int, until_s: float) -> tuple[tuple[float, float], ...]:
+        """(seconds, progress) pairs seen up to a moment."""
+        if self.progress is None:
+            return ()
+        times = ((i + 1) * self.tick_s for i in range(len(self.progress[row])))
+        return tuple((t, p) for t, p in zip(times, self.progress[row], strict=True) if t <= until_s)
+
+
+class PretendedClock:
+    """A clock that jumps to the next moment at which something ends."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._ends: list[float] = []
+
+    def now(self) -> float:
+        """Pretended seconds since the start."""
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        """Jump to the next end of a run, or by `seconds` when nothing runs."""
+        while self._ends and self._ends[0] <= self._now:
+            heapq.heappop(self._ends)
+        self._now = heapq.heappop(self._ends) if self._ends else self._now + seconds
+
+    def expect(self, moment: float) -> None:
+        """Something will end at `moment`."""
+        heapq.heappush(self._ends, moment)
+
+
+class TableExecutor:
+    """Looks the row up, honours the cap, and advances a pretended clock. Only rows that are launched are ever read."""
+
+    def __init__(self, problem: Problem, measurements: Measurements, clock: PretendedClock) -> None:
+        self._problem, self._measured, self._clock = problem, measurements, clock
+        self._runs: dict[str, tuple[float, Outcome]] = {}
+
+    def launch(self, request: Request) -> str:
+        """Start a pretended run."""
+        ticket = f"{request.study}/{request.number}"
+        outcome = self._outcome(request)
+        boot_s = self._problem.tariff.boot_s if request.boots else 0.0
+        end = self._clock.now() + boot_s + outcome.seconds
+        self._runs[ticket] = (end, outcome)
+        self._clock.expect(end)
+        return ticket
+
+    def collect(self, ticket: str) -> Outcome | None:
+        """The outcome, once the pretended clock has reached it."""
+        end, outcome = self._runs[ticket]
+        return outcome if self._clock.now() >= end else None
+
+    def cancel(self, ticket: str) -> None:
+        """End the run at the pretended present."""
+        end, outcome = self._runs[ticket]
+        ran = max(0.0, outcome.seconds - max(0.0, end - self._clock.now()))
+        if ran < outcome.seconds:
+            self._runs[ticket] = (
+                self._clock.now(),
+                Outcome(End.CAPPED, ran, outcome.charged_usd * ran / outcome.seconds),
+            )
+
+    def _outcome(self, request: Request) -> Outcome:
+        measured, row = self._measured, request.row
+        full = float(measured.seconds[row])
+        ran = min(full, request.cap_s)
+        charged = self._problem.tariff.charge(ran, float(self._problem.price[row]), boots=request.boots)
+        if full <= request.cap_s:
+            metrics = {
+                name: float(values[row]) for name, values in measured.metrics.items() if not math.isnan(values[row])
+            }
+            return Outcome(End.FINISHED, ran, charged, metrics, measured.trace(row, ran))
+        return Outcome(End.CAPPED, ran, charged, trace=measured.trace(row, ran), oracle_s=full)

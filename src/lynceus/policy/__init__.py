@@ -1,0 +1,24 @@
+"""Policies: records of parts, a table of presets, and the two pure functions that use them."""
+
+from lynceus.policy.answer import BestPredicted, BestSeen
+from lynceus.policy.decide import Because, Stopped, absorb, affordable_seconds, decide, worthwhile
+from lynceus.policy.policy import Policy
+from lynceus.policy.presets import PRESETS, TIMEOUTS, preset
+from lynceus.policy.recommend import Recommendation, recommend
+
+__all__ = [
+    "PRESETS",
+    "TIMEOUTS",
+    "Because",
+    "BestPredicted",
+    "BestSeen",
+    "Policy",
+    "Recommendation",
+    "Stopped",
+    "absorb",
+    "affordable_seconds",
+    "decide",
+    "preset",
+    "recommend",
+    "worthwhile",
+]

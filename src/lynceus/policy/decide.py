@@ -1,0 +1,115 @@
+"""The two pure functions that think: `decide` (what next?) and `absorb` (what was learnt?).
+
+Both depend on values and a seed only. So a study that was interrupted resumes by reading its history, a live study can be replayed,
+and a page can show why a configuration was chosen by asking again.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lynceus.history import End, History, Observation, Order, Outcome, Plan, Told
+from lynceus.policy.policy import Policy
+from lynceus.problem import Problem
+from lynceus.situation import Situation, warm_saving
+from lynceus.units import format_duration, format_money
+
+
+class Because(enum.StrEnum):
+    """Why an exploration ends: different news to a user."""
+
+    BUDGET = "budget"
+    TRIALS = "trials"
+    WALL_CLOCK = "wall clock"
+    EXHAUSTED = "exhausted"
+    CONVERGED = "converged"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """No further run, and why. With runs under way it may be worth asking again when they have settled."""
+
+    because: Because
+    reason: str
+    """One clause for people."""
+
+
+def decide(
+    problem: Problem,
+    policy: Policy,
+    history: History,
+    pending: tuple[Order, ...] = (),
+    *,
+    seed: int,
+    elapsed_s: float = 0.0,
+) -> Order | Stopped:
+    """The next run, or the reason why there is none."""
+    started = len(history) + len(pending)
+    budget = problem.budget
+    if budget.trials is not None and started >= budget.trials:
+        return Stopped(Because.TRIALS, f"all {budget.trials} trials of the budget were used")
+    if budget.wall_clock_s is not None and elapsed_s >= budget.wall_clock_s:
+        return Stopped(Because.WALL_CLOCK, f"the study's {format_duration(budget.wall_clock_s)} of wall clock are over")
+    situation = worthwhile(Situation.present(problem, history, pending))
+    if isinstance(situation, Stopped):
+        return situation
+    plan = policy.choose(situation, policy.surrogate, seed)
+    reason = policy.stop(situation, plan)
+    if reason is not None:
+        return Stopped(Because.CONVERGED, reason)
+    if plan is None:
+        left = format_money(float(situation.left[0]))
+        return Stopped(Because.BUDGET, f"no configuration is likely enough to finish within the {left} left")
+    return _order(situation, policy, plan, number=started)
+
+
+def absorb(problem: Problem, policy: Policy, history: History, order: Order, outcome: Outcome) -> Observation:
+    """The order with its outcome and what the model hears of it."""
+    told: Told | None = None
+    if outcome.end is End.FINISHED:
+        told = Told(outcome.seconds, outcome.metrics)
+    elif outcome.end is End.CAPPED:
+        told = policy.timeout.fill(problem, order, outcome, Situation.present(problem, history))
+    return Observation(order, outcome, told)
+
+
+def worthwhile(situation: Situation) -> Situation | Stopped:
+    """The situation with rows closed that cannot even be started, or cannot win; a reason when no row is left."""
+    problem = situation.problem
+    if not situation.open.any():
+        return Stopped(Because.EXHAUSTED, "every configuration has been run")
+    could_win = situation.open & (situation.caps_s()[0] > 0)
+    if not could_win.any():
+        return Stopped(Because.CONVERGED, "no configuration left can beat the incumbent, whatever its speed")
+    startable = could_win & (affordable_seconds(situation) > 0)
+    if not startable.any():
+        left, total = float(situation.left[0]), problem.budget.usd
+        return Stopped(
+            Because.BUDGET, f"the {format_money(max(left, 0.0))} left of {format_money(total)} buy no further run"
+        )
+    return situation if startable.all() else replace(situation, open=startable)
+
+
+def affordable_seconds(situation: Situation) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """How long each row may run before the money left is used up `[q]`."""
+    problem = situation.problem
+    money = situation.left[0] + (0.0 if np.isinf(situation.left[0]) else warm_saving(situation))
+    if np.ndim(money) == 2:
+        money = money[0]
+    return np.broadcast_to(problem.tariff.seconds_for(np.asarray(money), problem.price), problem.price.shape)
+
+
+def _order(situation: Situation, policy: Policy, plan: Plan, number: int) -> Order:
+    """Turn a plan into an order: its cap, whether it boots, and the money that is set aside for it."""
+    problem, row = situation.problem, plan.row
+    boots = problem.boots(row, int(situation.current[0]) if situation.current[0] >= 0 else None)
+    cap_s = min(policy.timeout.cap(situation, plan), float(affordable_seconds(situation)[row]))
+    if math.isinf(cap_s):
+        return Order(number, row, math.inf, math.inf if math.isfinite(problem.budget.usd) else 0.0, plan, boots)
+    reserved = problem.tariff.charge(cap_s, float(problem.price[row]), boots=boots)
+    # seconds_for rounds in the user's favour by one part in 10⁹; the reservation must not.
+    return Order(number, row, cap_s, min(reserved, max(float(situation.left[0]), 0.0)), plan, boots)
