@@ -2,12 +2,14 @@
 
 from setuptools import Extension, setup
 
+ROOM = "src/lynceus/surrogate/_kernel"
+
 setup(
     ext_modules=[
         Extension(
             "lynceus.surrogate._kernel._forest",
-            sources=["src/lynceus/surrogate/_kernel/forest.c"],
-            depends=["src/lynceus/surrogate/_kernel/forest.h"],
+            sources=[f"{ROOM}/{name}.c" for name in ("module", "batch", "forest", "gain")],
+            depends=[f"{ROOM}/forest.h"],
             # No -ffast-math and no contraction: the same seed must give the same trace on every machine.
             extra_compile_args=["-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-pthread"],
             extra_link_args=["-pthread"],

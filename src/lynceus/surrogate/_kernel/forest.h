@@ -1,0 +1,122 @@
+/* The kernel's types. forest.c says how it works; letters as in values.py:
+ * b situations, q candidate rows, d features, n real and e imagined observations, m metrics. */
+#ifndef LYNCEUS_FOREST_H
+#define LYNCEUS_FOREST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* Vector loops are compiled for several widths where the loader can choose. Without contraction every width gives
+ * the same bits. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+#define WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define WIDE
+#endif
+
+/* The candidate table: ranks of the values, the values themselves, and bit sets of candidates below a rank. */
+typedef struct {
+    int q, d, words;         /* words of 64 candidates */
+    int widest;              /* most distinct values of a feature */
+    const int32_t *codes;    /* [d,q] */
+    const double *values;    /* distinct values, feature after feature */
+    const int64_t *starts;   /* [d+1] */
+    const uint64_t *below;   /* [values,words], or NULL if too large to keep */
+} Table;
+
+typedef struct {
+    int attributes, min_leaf, random_splits, total_spread;
+    double min_gain, min_variance;
+} Growth;
+
+/* Everything that the situations of a call share. */
+typedef struct {
+    Table table;
+    Growth growth;
+    int n, e, m, trees;
+    int64_t b;
+    const int64_t *rows;        /* [n] */
+    const double *told;         /* [m,n] */
+    const int32_t *bags;        /* [m,trees,n] */
+    const uint64_t *seeds;      /* [m,trees] */
+    const int64_t *extra_rows;  /* [b,e] */
+    const double *extra_told;   /* [b,e,m] */
+    const int32_t *extra_bags;  /* [m,trees,e] */
+} Problem;
+
+enum { PRODUCT, EXACT, LOGNORMAL };
+
+/* What pick maximises; see gain.py. */
+typedef struct {
+    int form, limits, root_sigma;
+    double sure_z, zero_sigma_factor;
+    const uint8_t *open;                                    /* [q] */
+    const double *best, *worst, *left;                      /* [b] */
+    const double *ceiling, *price, *boot, *minimum;         /* [q] or NULL */
+    const int64_t *limit_metric, *limit_sign;               /* [limits] */
+    const double *limit_bound;                              /* [limits,q] */
+} Gain;
+
+/* Where the answers go: believe fills mean and std [b,q,m]; pick fills row, gain [b] and mean, std [b,m]. */
+typedef struct {
+    double *mean, *std, *gain;
+    int64_t *row;
+} Answer;
+
+/* One observation in one tree's bag. */
+typedef struct {
+    double w, wy, wyy; /* weight; weight * told; weight * told^2 (told is centred) */
+} Point;
+
+/* A node is never changed once made: inserting an observation makes new nodes along its path and shares the rest. */
+typedef struct Node {
+    const struct Node *child[2]; /* NULL in a leaf */
+    int32_t feature, cut;        /* left: code < cut */
+    double w, s, ss;             /* sums of Point over the node */
+    double stopped, kept;        /* largest variance at which a leaf below was stopped, smallest of an inner node */
+    uint64_t members[];          /* bit set of observations */
+} Node;
+
+typedef struct {
+    double w, s;
+} Bin;
+
+/* One thread's workplace for growing: the first part is set per tree, the second is scratch. */
+typedef struct {
+    const Table *table;
+    const Growth *growth;
+    int slots, member_words;  /* n + e observations; words of a member set */
+    int32_t *slot_codes;      /* [slots,d] codes of the observations */
+    double *told;             /* [m,slots], centred */
+    const Point *points;      /* [slots] of the current tree */
+    double least_variance;    /* of the current bag: below it a node is a leaf */
+    double *mean, *variance;  /* [q] the current tree's leaves, spread over the candidates (variance may be NULL) */
+    char *free_node;          /* bump allocator of the current level */
+    size_t node_bytes;
+    uint64_t *candidates;     /* [depth,words] candidate set of the node at each depth */
+    int32_t *order;           /* [d] */
+    Bin *bins;                /* [attributes,widest], zero between uses */
+    uint64_t *touched;        /* [attributes,touched_words], zero between uses */
+    int touched_words;
+} Grower;
+
+const Node *grow_tree(Grower *g, uint64_t seed);
+const Node *insert_observation(Grower *g, const Node *root, uint64_t seed, int slot);
+
+/* gain.c */
+void prepare_normal_tables(void);
+double normal_cdf(double z);
+double normal_hinge(double z); /* z Phi(z) + phi(z) */
+typedef struct {
+    const double *mean, *std; /* [m,q] of the situation */
+    const int64_t *closed;    /* [e] its imagined rows */
+    double *bound;            /* [q] scratch */
+    uint8_t *allowed;         /* [q] scratch */
+} Scene;
+void pick_row(const Problem *p, const Gain *gain, Scene *scene, int64_t situation, Answer *out);
+
+/* batch.c: gain NULL for believe. Returns 0, or -1 if memory ran out. */
+int run_batch(const Problem *p, const Gain *gain, const Answer *out, int threads);
+
+#endif

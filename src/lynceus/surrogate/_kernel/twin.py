@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from .gain import Gain, Picked
 from .values import Codes, Floats, Growth, Imagined, Ints, Observed, check_together, nothing_imagined
@@ -24,6 +24,8 @@ TIE = 1e-12
 """Gains closer than this, relative to the node's sum of squares (in `pick`: to the gain), are equal."""
 AGREE = 1e-13
 """Trees whose deviation is below this, relative to their value, agree exactly: the rest is rounding."""
+HUGE = 1e100
+"""A log-normal deviation is held to this: with a vast spread any feasible row is a gain, and stays comparable."""
 _MASK = (1 << 64) - 1
 
 
@@ -218,7 +220,7 @@ def _best(gain: Gain, i: int, mean: Floats, std: Floats, is_open: NDArray[np.boo
     if gain.billing is not None:  # the deviation of price * T for lognormal T
         with np.errstate(over="ignore"):
             sigma = gain.billing.price * np.exp(mean[:, 0] + 0.5 * sigma**2) * np.sqrt(np.expm1(sigma**2))
-    largest = float(sigma[is_open].max())
+    largest = min(float(sigma[is_open].max()), HUGE)
     return float(gain.worst[i]) + 3 * (np.sqrt(largest) if gain.root_sigma else largest)
 
 
@@ -237,7 +239,8 @@ def _scores(gain: Gain, best: float, mean: Floats, std: Floats) -> Floats:
 def probability(margin: Floats, std: Floats) -> Floats:
     """P(N(0, std²) <= margin); a step at 0 where std is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(std > 0, ndtr(margin / std), (margin >= 0).astype(float))
+        chance: Floats = np.where(std > 0, ndtr(margin / std), (margin >= 0).astype(float))
+    return chance
 
 
 def normal_gain(best: float, k: Floats, mean: Floats, std: Floats) -> Floats:
@@ -268,11 +271,11 @@ def lognormal_gain(best: float, ceiling: Floats, mean: Floats, std: Floats, gain
     a, f = best / price - boot, minimum - boot
     k = np.minimum(a, ceiling)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        whole = np.exp(mean + 0.5 * std**2)
 
         def below(strike: Floats, x: Floats) -> Floats:
             z = (np.log(x) - mean) / std
-            return strike * ndtr(z) - whole * ndtr(z - std)
+            partial: Floats = strike * ndtr(z) - np.exp(mean + 0.5 * std**2 + log_ndtr(z - std))
+            return partial
 
         expected = below(a, k) - np.where(f > 0, below(f, np.minimum(f, k)), 0.0)
         certain = np.where(np.exp(mean) <= k, a - np.maximum(np.exp(mean), f), 0.0)

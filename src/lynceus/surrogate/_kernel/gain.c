@@ -1,0 +1,233 @@
+/* What a row is worth, and the row that is worth most. The formulas and their derivation stand in twin.py.
+ *
+ * Most rows of a situation are far from the best one. Two cheap bounds find out without a normal integral, for z = x/s
+ * and r = s^2 / (s^2 + x^2):
+ *
+ *     h(z) = z Phi(z) + phi(z) <= max(z, 0) + phi(0) r^2          Phi(z) <= r/2 for z < 0, 1 otherwise
+ *
+ * (h(z) = z + h(-z), and for t > 0: h(-t) (1 + t^2)^2 falls from phi(0), Phi(-t) (1 + t^2) from 1/2; both are checked by
+ * the tests over a grid). A first vector pass bounds every row; the row of the largest bound is valued; then only rows
+ * whose bound reaches that value are valued, in ascending order, so that the lowest row wins a tie.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "forest.h"
+
+static const double TIE = 1e-12; /* as in twin.py */
+static const double HUGE_SPREAD = 1e100; /* as in twin.py */
+static const double PHI_0 = 0.3989422804014327;
+static const double SQRT_HALF = 0.7071067811865476;
+
+/* ---- the normal distribution: values every 1/64 up to 8 deviations, Taylor steps between, libm beyond -------------- */
+
+enum { STEPS = 64, REACH = 8 };
+static double table_hinge[2 * REACH * STEPS + 1], table_cdf[2 * REACH * STEPS + 1], table_density[2 * REACH * STEPS + 1];
+
+static double exact_cdf(double z) { return 0.5 * erfc(-z * SQRT_HALF); }
+
+static double exact_hinge(double z) {
+    double value = PHI_0 * exp(-0.5 * z * z) + z * exact_cdf(z);
+    return value > 0 ? value : 0;
+}
+
+void prepare_normal_tables(void) {
+    for (int i = 0; i <= 2 * REACH * STEPS; i++) {
+        double z = (double)i / STEPS - REACH;
+        table_cdf[i] = exact_cdf(z);
+        table_density[i] = PHI_0 * exp(-0.5 * z * z);
+        table_hinge[i] = exact_hinge(z);
+    }
+}
+
+/* Both functions are Taylor series at the nearest table point z; Phi's derivatives are Hermite polynomials times phi. */
+double normal_cdf(double x) {
+    if (!(x > -REACH)) return exact_cdf(x);
+    if (x >= REACH) return 1;
+    int i = (int)((x + REACH) * STEPS + 0.5);
+    double z = (double)i / STEPS - REACH, t = x - z, zz = z * z;
+    double series = 1 + t * (-z / 2 + t * ((zz - 1) / 6 + t * (z * (3 - zz) / 24 + t * ((zz - 6) * zz + 3) / 120)));
+    return table_cdf[i] + t * table_density[i] * series;
+}
+
+double normal_hinge(double x) {
+    if (!(x > -REACH)) return exact_hinge(x);
+    if (x >= REACH) return x;
+    int i = (int)((x + REACH) * STEPS + 0.5);
+    double z = (double)i / STEPS - REACH, t = x - z, zz = z * z;
+    double series =
+        1.0 / 2 + t * (-z / 6 + t * ((zz - 1) / 24 + t * (z * (3 - zz) / 120 + t * ((zz - 6) * zz + 3) / 720)));
+    return table_hinge[i] + t * (table_cdf[i] + t * table_density[i] * series);
+}
+
+/* ---- the value of one row ----------------------------------------------------------------------------------------- */
+
+static double deviation(const Gain *gain, double mean, double std) {
+    return std == 0 ? gain->zero_sigma_factor * fabs(mean) : std;
+}
+
+static double probability(double margin, double std) {
+    return std > 0 ? normal_cdf(margin / std) : margin >= 0 ? 1 : 0;
+}
+
+/* E[(best - C)+ ; C <= k], k <= best. */
+static double normal_gain(double best, double k, double mean, double std) {
+    if (std <= 0) return mean <= k ? best - mean : 0;
+    double z = (k - mean) / std, value = std * normal_hinge(z);
+    if (k < best) value += (best - k) * normal_cdf(z);
+    return value;
+}
+
+/* (1 - Phi(t)) / phi(t) for t >= 8, by its continued fraction. */
+static double mills(double t) {
+    double below = t;
+    for (int i = 14; i > 0; i--) below = t + i / below;
+    return 1 / below;
+}
+
+/* strike P(T <= x) - E[T; T <= x] for ln T ~ N(mean, std^2). E[T; T <= x] = exp(mean + std^2/2) Phi(z - std) is also
+ * x phi(z) (1 - Phi(t))/phi(t), t = std - z: this form does not overflow where the other one would. */
+static double lognormal_below(double strike, double x, double mean, double std) {
+    double z = (log(x) - mean) / std, t = std - z;
+    double part = t < REACH ? exp(mean + 0.5 * std * std) * normal_cdf(-t) : x * PHI_0 * exp(-0.5 * z * z) * mills(t);
+    return strike * normal_cdf(z) - part;
+}
+
+static double lognormal_gain(const Gain *gain, int i, double best, double mean, double std) {
+    double price = gain->price[i], a = best / price - gain->boot[i], f = gain->minimum[i] - gain->boot[i];
+    double k = gain->ceiling && gain->ceiling[i] < a ? gain->ceiling[i] : a, value;
+    if (k <= 0 || a <= 0 || a <= f) return 0;
+    if (std <= 0) {
+        double time = exp(mean);
+        value = time <= k ? a - (time > f ? time : f) : 0;
+    } else {
+        value = lognormal_below(a, k, mean, std);
+        if (f > 0) value -= lognormal_below(f, f < k ? f : k, mean, std);
+    }
+    return value > 0 ? price * value : 0;
+}
+
+static double value_of(const Problem *p, const Gain *gain, const Scene *scene, int i, double best) {
+    double mean = scene->mean[i], std = deviation(gain, mean, scene->std[i]), value;
+    size_t q = (size_t)p->table.q;
+    if (gain->form == LOGNORMAL)
+        value = lognormal_gain(gain, i, best, mean, std);
+    else
+        value = normal_gain(best, gain->ceiling && gain->ceiling[i] < best ? gain->ceiling[i] : best, mean, std);
+    for (int l = 0; l < gain->limits && value > 0; l++) {
+        size_t at = (size_t)gain->limit_metric[l] * q + (size_t)i;
+        double margin = (double)gain->limit_sign[l] * (gain->limit_bound[(size_t)l * q + (size_t)i] - scene->mean[at]);
+        value *= probability(margin, deviation(gain, scene->mean[at], scene->std[at]));
+    }
+    return value;
+}
+
+/* ---- which rows may be picked ------------------------------------------------------------------------------------- */
+
+/* The test against the money left; beyond the exponent it needs no batch, so it is asked of promising rows only. */
+static int affordable(const Gain *gain, const Scene *scene, int i, double left) {
+    if (gain->sure_z == -INFINITY || left == INFINITY) return 1;
+    double std = deviation(gain, scene->mean[i], scene->std[i]);
+    double high = scene->mean[i] + (std > 0 ? gain->sure_z * std : 0);
+    if (gain->form != LOGNORMAL) return high <= left;
+    double seconds = exp(high) + gain->boot[i];
+    if (seconds < gain->minimum[i]) seconds = gain->minimum[i];
+    return gain->price[i] * seconds <= left;
+}
+
+/* The objective to improve on; with nothing feasible, worst + 3 max sigma over the open rows, in money. */
+static double target(const Problem *p, const Gain *gain, const Scene *scene, int64_t situation) {
+    double best = gain->best[situation], largest = 0;
+    if (!isnan(best)) return best;
+    for (int i = 0; i < p->table.q; i++) {
+        if (!scene->allowed[i]) continue;
+        double std = deviation(gain, scene->mean[i], scene->std[i]);
+        if (gain->form == LOGNORMAL)
+            std = gain->price[i] * exp(scene->mean[i] + 0.5 * std * std) * sqrt(expm1(std * std));
+        if (std > largest) largest = std;
+    }
+    if (largest > HUGE_SPREAD) largest = HUGE_SPREAD;
+    return gain->worst[situation] + 3 * (gain->root_sigma ? sqrt(largest) : largest);
+}
+
+/* ---- bounds ------------------------------------------------------------------------------------------------------- */
+
+/* Upper bounds of the normal forms' gain; a deviation of 0 is set right by the caller's factor or taken as tiny. */
+WIDE static void bound_normal(int q, const double *mean, const double *std, const double *ceiling, double best,
+                              double factor, double *bound) {
+    for (int i = 0; i < q; i++) {
+        double s = std[i] == 0 ? factor * fabs(mean[i]) : std[i];
+        double k = ceiling && ceiling[i] < best ? ceiling[i] : best;
+        double x = k - mean[i], v = s * s + 1e-300, r = v / (v + x * x);
+        double chance = x < 0 ? 0.5 * r : 1;
+        bound[i] = (x > 0 ? x : 0) + PHI_0 * s * r * r + (best - k) * chance;
+    }
+}
+
+WIDE static void bound_limit(int q, const double *mean, const double *std, const double *limit, double sign,
+                             double factor, double *bound) {
+    for (int i = 0; i < q; i++) {
+        double s = std[i] == 0 ? factor * fabs(mean[i]) : std[i];
+        double x = sign * (limit[i] - mean[i]), v = s * s + 1e-300, r = v / (v + x * x);
+        bound[i] *= x < 0 ? 0.5 * r : 1;
+    }
+}
+
+/* E[(best - C)+] <= best - price minimum: no exponent is needed for this much. */
+WIDE static void bound_lognormal(int q, const double *price, const double *minimum, double best, double *bound) {
+    for (int i = 0; i < q; i++) {
+        double most = best - price[i] * minimum[i];
+        bound[i] = most > 0 ? most : 0;
+    }
+}
+
+static void bound_rows(const Problem *p, const Gain *gain, Scene *scene, double best) {
+    size_t q = (size_t)p->table.q;
+    double factor = gain->zero_sigma_factor;
+    if (gain->form == LOGNORMAL)
+        bound_lognormal((int)q, gain->price, gain->minimum, best, scene->bound);
+    else
+        bound_normal((int)q, scene->mean, scene->std, gain->ceiling, best, factor, scene->bound);
+    for (int l = 0; l < gain->limits; l++) {
+        size_t at = (size_t)gain->limit_metric[l] * q;
+        bound_limit((int)q, scene->mean + at, scene->std + at, gain->limit_bound + (size_t)l * q,
+                    (double)gain->limit_sign[l], factor, scene->bound);
+    }
+}
+
+/* ---- the pick ----------------------------------------------------------------------------------------------------- */
+
+static void write_pick(const Problem *p, const Gain *gain, const Scene *scene, int64_t situation, int row, double value,
+                       Answer *out) {
+    out->row[situation] = row;
+    out->gain[situation] = row < 0 ? NAN : value;
+    for (int j = 0; j < p->m; j++) {
+        size_t to = (size_t)situation * p->m + (size_t)j, at = (size_t)j * p->table.q + (size_t)(row < 0 ? 0 : row);
+        out->mean[to] = row < 0 ? NAN : scene->mean[at];
+        out->std[to] = row < 0 ? NAN : deviation(gain, scene->mean[at], scene->std[at]);
+    }
+}
+
+void pick_row(const Problem *p, const Gain *gain, Scene *scene, int64_t situation, Answer *out) {
+    int q = p->table.q, promising = -1, row = -1;
+    double left = gain->left[situation], floor = 0, value = 0;
+    memcpy(scene->allowed, gain->open, (size_t)q);
+    for (int l = 0; l < p->e; l++) scene->allowed[scene->closed[l]] = 0;
+    double best = target(p, gain, scene, situation);
+    bound_rows(p, gain, scene, best);
+
+    for (int i = 0; i < q; i++)
+        if (scene->allowed[i] && (promising < 0 || scene->bound[i] > scene->bound[promising])) promising = i;
+    if (promising >= 0 && affordable(gain, scene, promising, left))
+        floor = value_of(p, gain, scene, promising, best) * (1 - 1e-9);
+    for (int i = 0; i < q; i++) {
+        if (!scene->allowed[i] || scene->bound[i] < floor) continue;
+        if (row >= 0 && scene->bound[i] * (1 + 1e-9) < value) continue;
+        if (!affordable(gain, scene, i, left)) continue;
+        double other = value_of(p, gain, scene, i, best);
+        if (row >= 0 && !(other > value * (1 + TIE))) continue;
+        row = i;
+        value = other;
+    }
+    write_pick(p, gain, scene, situation, row, value, out);
+}
