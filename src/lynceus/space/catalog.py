@@ -23,8 +23,8 @@ def load_catalog(
     """The machines of one region as a table for `lynceus.space.Joined`, in the order asked for, else by name.
 
     Its columns are ``instance_type``, ``vcpus``, ``memory_gib``, ``accelerators`` (how many), ``accelerator`` (which,
-    or "none") and ``price_usd_per_hour``: on demand, or with ``spot`` that of the cheapest zone. Machines without such a
-    price are left out; asking for one by name is an error. ``region`` may be omitted when the file has only one.
+    or "none") and ``price_usd_per_hour``: on demand, or with ``spot`` that of the cheapest zone. Machines without such
+    a price are left out; asking for one by name is an error. ``region`` may be omitted when the file has only one.
     """
     rows = _rows(Path(path))
     known = sorted({row["Region"] for _, row in rows})
