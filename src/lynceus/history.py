@@ -71,6 +71,8 @@ class Plan:
     """Expected gain of this row alone, in units of the goal."""
     best_gain: float = math.nan
     """Largest expected gain over all rows; stopping rules read it."""
+    best_rate: float = math.nan
+    """Largest expected gain per expected dollar of a single run, over all rows."""
     probability: float = math.nan
     """Chance that the row keeps every limit."""
     usd: float = math.nan

@@ -88,6 +88,7 @@ class Rollout:
             score=best_score,
             gain=float(gain[row]),
             best_gain=float(gain[candidates].max()),
+            best_rate=float(_rate(gain[candidates], usd[candidates]).max()),
             probability=float(belief.feasible(situation.problem)[0, row]),
             usd=float(usd[row]),
             expected=belief.expected(row),
@@ -187,12 +188,14 @@ class Rollout:
         return np.asarray(usd - warm_saving(situation, rows))
 
     def _score(self, gain: FloatArray, usd: FloatArray) -> FloatArray:
-        if self.per == "run":
-            return gain
-        # A model may believe that a run costs nothing; the smallest positive number keeps the order of gains then.
-        return gain / np.maximum(usd, np.finfo(float).tiny)
+        return gain if self.per == "run" else _rate(gain, usd)
 
     def _why(self, situation: Situation, gain: float, usd: float, candidates: int) -> str:
         ahead = f", {self.depth} ahead" if self.depth else ""
         unit = format_money(gain) if situation.problem.kind == "cost" else f"{gain:.3g}"
         return f"expected gain {unit} for {format_money(usd)}{ahead}, best of {candidates} affordable"
+
+
+def _rate(gain: FloatArray, usd: FloatArray) -> FloatArray:
+    """Gain per dollar. A model may believe that a run costs nothing; the smallest dollar keeps the order of gains then."""
+    return gain / np.maximum(usd, 1e-12)

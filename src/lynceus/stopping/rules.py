@@ -9,7 +9,7 @@ import numpy as np
 
 from lynceus.history import Observation, Plan
 from lynceus.parts import Stop
-from lynceus.situation import Situation, expected_charge, feasible_runs, run_distribution
+from lynceus.situation import Situation, feasible_runs
 from lynceus.units import format_money
 
 
@@ -137,44 +137,27 @@ class MaxTrials:
 
 @dataclass(frozen=True, slots=True)
 class GittinsStop:
-    """Stop when no candidate's Gittins index beats the incumbent, that is, when max gain/charge < λ = 1/(expected future runs).
+    """Stop when no candidate's Gittins index beats the incumbent, with λ = 1/(expected future runs of the job).
 
-    g(x) solves E[(g − C)⁺] = λ·E[charge]; g(x) ≥ C* is the same as EI(x) ≤ λ·E[charge(x)], so the rule needs no root: the largest
-    gain per expected dollar decides (Weitzman 1979; Xie et al. 2025). Each future run of the job saves the improvement once.
+    g(x) solves E[(g − C)⁺] = λ·E[charge]. The left side grows with g, so g(x) ≥ C* is the same as EI(x) ≤ λ·E[charge(x)], and the
+    largest gain per expected dollar decides without a root (Weitzman 1979; Xie et al. 2025): every future run saves the gain once.
     """
 
     future_runs: float = 100.0
-    """How often the result will be used."""
+    """How often the result will be used: 1/λ."""
     patience: int = 1
-    """How many plans in a row must say so; the model may be wrong once."""
+    """How many plans in a row must say so; a model may be wrong once."""
 
     def __call__(self, situation: Situation, plan: Plan | None) -> str | None:
         """A reason when a run is expected to cost more than it will ever save."""
-        if np.isnan(situation.best[0]) or plan is None or math.isnan(plan.gain):
+        if np.isnan(situation.best[0]) or plan is None:
             return None
-        recent = (
-            [seen.order.plan for seen in situation.history[len(situation.history) - self.patience + 1 :]]
-            if self.patience > 1
-            else []
-        )
-        plans = [*recent, plan]
-        if len(plans) < self.patience or any(math.isnan(p.gain) or self._pays(situation, p) for p in plans):
+        earlier = [seen.order.plan for seen in situation.history[-self.patience + 1 :]] if self.patience > 1 else []
+        rates = [each.best_rate for each in (*earlier, plan)]
+        if len(rates) < self.patience or not all(self.future_runs * rate <= 1.0 for rate in rates):
             return None
-        worth = self.future_runs * plan.gain
-        usd = format_money(self._usd(situation, plan))
-        return f"the next run would cost {usd} and save {format_money(worth)} over {self.future_runs:g} future runs"
-
-    def _pays(self, situation: Situation, plan: Plan) -> bool:
-        return self.future_runs * plan.gain > self._usd(situation, plan)
-
-    def _usd(self, situation: Situation, plan: Plan) -> float:
-        """Expected dollars of the planned run, stopped where it can no longer win."""
-        if plan.expected is None:
-            return plan.usd
-        expected, rows = plan.expected, np.array([plan.row])
-        run = run_distribution(expected.form, np.array(expected.mean[:1]), np.array(expected.std[:1]))
-        problem = situation.problem
-        return float(expected_charge(problem, run, expected.form, problem.price[rows], situation.cap_s_of(rows))[0])
+        worth = f"{self.future_runs * plan.best_rate:.2g}"
+        return f"a dollar more of search would save ${worth} over {self.future_runs:g} future runs"
 
 
 def relative_gain(situation: Situation, plan: Plan | None) -> float | None:

@@ -1,0 +1,1 @@
+"""Models of a job: each maps a situation to a belief about every configuration."""
