@@ -97,8 +97,8 @@ def format_duration(seconds: float) -> str:
 def format_money(dollars: float) -> str:
     """Dollars with as many digits as matter.
 
-    >>> [format_money(value) for value in (0, 0.0041, 0.25, 1.234, 1234.4, -3)]
-    ['$0', '$0.0041', '$0.25', '$1.23', '$1,234', '-$3.00']
+    >>> [format_money(value) for value in (0, 0.0041, 0.05, 0.25, 1.234, 1234.4, -3)]
+    ['$0', '$0.0041', '$0.05', '$0.25', '$1.23', '$1,234', '-$3.00']
     """
     if math.isnan(dollars):
         return "unknown"
@@ -112,9 +112,12 @@ def format_money(dollars: float) -> str:
         return f"${dollars:,.0f}"
     if dollars >= 0.995:
         return f"${dollars:.2f}"
-    digits = min(1 - math.floor(math.log10(dollars)), 12)
-    text = f"{dollars:.{max(digits, 2)}f}"
-    return f"${text}" if float(text) else f"${dollars:.2g}"
+    digits = min(1 - math.floor(math.log10(dollars)), 12)  # two that are not leading zeros
+    text = f"{dollars:.{digits}f}"
+    if not float(text):
+        return f"${dollars:.2g}"
+    whole, cents = text.split(".")
+    return f"${whole}.{cents.rstrip('0').ljust(2, '0')}"
 
 
 def _amount(amount: float, given: object, where: str) -> float:

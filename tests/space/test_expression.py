@@ -96,13 +96,13 @@ def test_truths_are_what_python_decides(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "values"),
+    ("text", "value"),
     [
         ("log2(8)", 3.0),
         ("log10(100)", 2.0),
         ("log(exp(1))", 1.0),
         ("sqrt(16)", 4.0),
-        ("round(2.345, 2)", 2.345),
+        ("round(2.346, 2)", 2.35),
         ("float(3)", 3.0),
         ("len('abc')", 3),
         ("str(3) + 'x'", "3x"),
@@ -113,10 +113,8 @@ def test_truths_are_what_python_decides(text):
         ("'a\nb' == 1", False),
     ],
 )
-def test_functions_and_constants(text, values):
-    if text.startswith("round"):
-        values = 2.34 if np.round(2.345, 2) < 2.345 else 2.35
-    assert Expression.parse(text).evaluate({"x": [1]}).tolist() == [values]
+def test_functions_and_constants(text, value):
+    assert Expression.parse(text).evaluate({"x": [1]}).tolist() == [value]
 
 
 @pytest.mark.parametrize(

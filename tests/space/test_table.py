@@ -1,6 +1,7 @@
 """The space as a value: rows, points, prices, tables, fingerprints."""
 
 import csv
+import dataclasses
 import os
 import pickle
 from pathlib import Path
@@ -241,15 +242,9 @@ def test_the_description_is_short_and_says_size_parameters_and_prices():
 def test_a_space_of_unequal_parts_cannot_be_made():
     whole = space_of()
     with pytest.raises(InputError, match="columns of lengths"):
-        Space(
-            whole.parameters,
-            whole.codes,
-            whole.columns,
-            whole.features[:2],
-            ("a",),
-            ("numeric",),
-            whole.price_per_second,
-        )
+        dataclasses.replace(whole, features=whole.features[:2])
+    with pytest.raises(InputError, match="2 features was given 1 names and 2 kinds"):
+        dataclasses.replace(whole, feature_names=("vm",))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 A code is the position of a row's value in its parameter's ``values``; -1 says that the parameter is inactive there.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -125,7 +126,7 @@ def plain_table(columns: Mapping[str, Sequence[object]]) -> dict[str, list[Cell]
             )
         cells = values.tolist() if isinstance(values, np.ndarray) else list(values)
         odd = np.array(
-            [isinstance(cell, float | np.floating) and not np.isfinite(cell) for cell in cells], dtype=np.bool_
+            [isinstance(cell, float | np.floating) and not math.isfinite(cell) for cell in cells], dtype=np.bool_
         )
         if odd.any():
             rows = np.flatnonzero(odd)

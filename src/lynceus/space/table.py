@@ -61,6 +61,11 @@ class Space:
         lengths = [len(column) for column in self.columns.values()] + [len(self.features), len(self.price_per_second)]
         if any(length != size for length in lengths) or not size:
             raise InputError(f"A space of {size} configurations was given columns of lengths {sorted(set(lengths))}.")
+        if not self.features.shape[1] == len(self.feature_names) == len(self.feature_kinds):
+            raise InputError(
+                f"A space of {self.features.shape[1]} features was given {len(self.feature_names)} names and "
+                f"{len(self.feature_kinds)} kinds for them."
+            )
         self._freeze()
 
     @classmethod
