@@ -172,6 +172,9 @@ def test_a_table_may_hold_conditional_parameters():
     [
         ({}, {"parameters": ["vm", "node"]}, "no column 'node'. Did you mean 'nodes'?"),
         ({}, {"parameters": []}, "at least one parameter"),
+        ({}, {"parameters": "vm"}, "a list of names is needed: ['vm']"),
+        ({}, {"features": "ram"}, "a list of names is needed: ['ram']"),
+        ({}, {"price": ["usd"]}, "price is ['usd'], but an expression"),
         ({}, {"parameters": ["vm", "vm"]}, "Two parameters are named 'vm'"),
         ({}, {"features": ["rum"]}, "no column 'rum'. Did you mean 'ram'?"),
         ({}, {"price": "price_usd_per_hour"}, "unknown name 'price_usd_per_hour'"),
@@ -192,6 +195,15 @@ def test_mistakes_in_a_table_name_column_and_rows(changes, arguments, words):
     with pytest.raises(InputError) as caught:
         table_of(changes, **arguments)
     assert words in str(caught.value)
+
+
+def test_rows_are_no_table():
+    with pytest.raises(InputError, match="columns by name are needed"):
+        Space.from_table([{"vm": "small"}], ["vm"])
+
+
+def test_a_space_prints_in_one_line():
+    assert repr(space_of()) == "<Space of 5 configurations: vm, nodes>"
 
 
 def test_only_columns_that_matter_are_checked():

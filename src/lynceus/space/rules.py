@@ -35,7 +35,8 @@ def allowed(columns: Mapping[str, Column], forbid: Sequence[str]) -> tuple[BoolA
 
 def hourly_price(columns: Mapping[str, Column], price: str | float, parameters: Sequence[Parameter]) -> FloatArray:
     """Dollars per hour ``[q]``."""
-    column = columns[price] if price in columns else Expression.parse(price, "price").evaluate(columns)  # type: ignore[index]
+    named = isinstance(price, str) and price in columns
+    column = columns[str(price)] if named else Expression.parse(price, "price").evaluate(columns)
     wrong = np.array([isinstance(cell, bool | str) or cell is None for cell in column.tolist()])
     if not wrong.any():
         hourly = column.astype(np.float64)
@@ -54,7 +55,9 @@ def hourly_price(columns: Mapping[str, Column], price: str | float, parameters: 
 
 
 def need_columns(columns: Mapping[str, object], names: Sequence[str]) -> None:
-    """Refuse a table that lacks one of the named columns."""
+    """Refuse what is no table of columns, and a table that lacks one of the named columns."""
+    if not isinstance(columns, Mapping):
+        raise InputError(f"The table is {shown(columns)}, but columns by name are needed: {{'nodes': [1, 2], ...}}.")
     for name in names:
         if name not in columns:
             hint = nearest(name, columns) or f" It has {listed(columns)}."

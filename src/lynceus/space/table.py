@@ -30,7 +30,7 @@ from lynceus.units import format_money
 SECONDS_PER_HOUR = 3600.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Space:
     """Every configuration there is: a candidate is a row number.
 
@@ -107,6 +107,9 @@ class Space:
         >>> list(space.columns), space.feature_names
         (['vm', 'usd'], ('vm',))
         """
+        for given in (parameters, features):
+            if isinstance(given, str):
+                raise InputError(f"{shown(given)} was given where a list of names is needed: [{shown(given)}].")
         names = [one if isinstance(one, str) else one.name for one in parameters]
         need_columns(columns, [*names, *(features or ())])
         wanted = {*names, *(features or ()), *names_read(derived, forbid, price)}
@@ -145,6 +148,9 @@ class Space:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def __repr__(self) -> str:
+        return f"<Space of {len(self):,} configurations: {', '.join(self._names)}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Space) and self.fingerprint == other.fingerprint
