@@ -74,7 +74,8 @@ def test_mistakes_in_the_choice(catalog, arguments, words):
         (HEADER, "has no rows"),
         (HEADER.replace("Region", "Place") + "\n" + ROWS[0], "lacks the column 'Region'"),
         (HEADER + "\n" + ROWS[0].replace("0.01", "cheap"), "line 2: Price is 'cheap'"),
-        (HEADER + "\n" + ROWS[0].replace("0.01", "0"), "line 2: Price is '0'"),
+        (HEADER + "\n" + ROWS[0].replace("0.01", "-1"), "line 2: Price is '-1', but a number of at least 0"),
+        (HEADER + "\n" + ROWS[0].replace("0.01", "0.0"), "no machine with a price"),
         (HEADER + "\n" + ROWS[0] + "\n" + ROWS[0].replace("1.0", "nan"), "line 3: vCPUs is 'nan'"),
     ],
 )

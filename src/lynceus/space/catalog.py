@@ -77,7 +77,8 @@ def _rows(path: Path) -> list[_Row]:
 def _machine(row: dict[str, str], where: str, spot: bool) -> dict[str, Scalar] | None:
     """The table row of a machine; None without a price."""
     field = "SpotPrice" if spot else "Price"
-    if not row[field]:
+    price = _number(row[field] or "0", where, field, least=0.0)
+    if price == 0:  # public catalogs write an unknown price as nothing or as 0.0
         return None
     vcpus = _number(row["vCPUs"], where, "vCPUs")
     return {
@@ -86,7 +87,7 @@ def _machine(row: dict[str, str], where: str, spot: bool) -> dict[str, Scalar] |
         "memory_gib": _number(row["MemoryGiB"], where, "MemoryGiB"),
         "accelerators": _number(row.get("AcceleratorCount") or "0", where, "AcceleratorCount", least=0.0),
         "accelerator": row.get("AcceleratorName") or "none",
-        "price_usd_per_hour": _number(row[field], where, field),
+        "price_usd_per_hour": price,
     }
 
 
@@ -96,7 +97,9 @@ def _number(text: str, where: str, field: str, least: float = 1e-9) -> float:
     except ValueError:
         number = math.nan
     if not (math.isfinite(number) and number >= least):
-        raise InputError(f"{where}: {field} is {shown(text)}, but a number above 0 is needed.")
+        raise InputError(
+            f"{where}: {field} is {shown(text)}, but a number {'of at least' if least == 0 else 'above'} 0 is needed."
+        )
     return number
 
 
