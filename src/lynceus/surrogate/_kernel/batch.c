@@ -62,7 +62,7 @@ static void close_worker(Worker *w) {
 /* A level's arena is enough for trees that are all grown anew: under two nodes per observation, and the path. */
 static void open_levels(Worker *w) {
     const Problem *p = w->p;
-    size_t ensembles = (size_t)p->m * p->trees, rows = ensembles * (size_t)p->table.q * sizeof(double);
+    size_t ensembles = (size_t)p->m * p->trees, rows = ensembles * padded(p->table.q) * sizeof(double);
     w->levels = take(w, (size_t)(p->e + 1) * sizeof(Level));
     for (int l = 0; l <= p->e && !w->failed; l++) {
         Level *level = &w->levels[l];
@@ -74,6 +74,21 @@ static void open_levels(Worker *w) {
         level->own_variance = p->growth.total_spread ? take(w, rows) : NULL;
         level->sums = take(w, (size_t)p->m * sizeof(double));
     }
+}
+
+/* Reciprocals of all weights that a node can have. */
+static double *open_inverse(Worker *w) {
+    const Problem *p = w->p;
+    size_t heaviest = 0;
+    for (int tree = 0; tree < p->m * p->trees; tree++) {
+        size_t weight = 0;
+        for (int i = 0; i < p->n; i++) weight += (size_t)p->bags[(size_t)tree * p->n + i];
+        for (int l = 0; l < p->e; l++) weight += (size_t)p->extra_bags[(size_t)tree * p->e + l];
+        if (weight > heaviest) heaviest = weight;
+    }
+    double *inverse = take(w, (heaviest + 1) * sizeof(double));
+    for (size_t weight = 1; inverse && weight <= heaviest; weight++) inverse[weight] = 1.0 / (double)weight;
+    return inverse;
 }
 
 static void open_grower(Worker *w) {
@@ -88,6 +103,7 @@ static void open_grower(Worker *w) {
     g->touched_words = (p->table.widest + 63) / 64;
     g->slot_codes = take(w, (size_t)g->slots * p->table.d * sizeof(int32_t));
     g->told = take(w, (size_t)g->slots * p->m * sizeof(double));
+    g->inverse = open_inverse(w);
     g->candidates = take(w, (size_t)(g->slots + 2) * p->table.words * sizeof(uint64_t));
     g->order = take(w, (size_t)p->table.d * sizeof(int32_t));
     g->bins = take(w, (size_t)attributes * p->table.widest * sizeof(Bin));
@@ -104,7 +120,7 @@ static void set_slot(Worker *w, int slot, int64_t row) {
 static Point point_of(double weight, double told) { return (Point){weight, weight * told, weight * told * told}; }
 
 static void set_tree(Worker *w, Level *level, int tree, int own) {
-    size_t q = (size_t)w->p->table.q;
+    size_t q = padded(w->p->table.q);
     Grower *g = &w->grower;
     g->points = w->points + (size_t)tree * g->slots;
     g->mean = level->own_mean + tree * q;
@@ -195,54 +211,43 @@ static int shared_beginning(const Problem *p, int64_t a, int64_t b) {
 
 /* Mean and deviation of one metric over its trees. Sums are taken around the first tree: trees that agree give a
  * deviation of exactly 0, and nothing cancels. BLOCK candidates at a time stay in registers. */
-enum { BLOCK = 16 };
-
-WIDE static void between_trees(const double **rows, int trees, int q, double centre, double *mean, double *variance) {
-    for (int at = 0; at < q; at += BLOCK) {
-        int size = q - at < BLOCK ? q - at : BLOCK;
-        double sum[BLOCK] = {0}, squares[BLOCK] = {0};
-        const double *first = rows[0] + at;
-        for (int tree = 1; tree < trees; tree++) {
-            const double *row = rows[tree] + at;
-            if (size == BLOCK)
-                for (int i = 0; i < BLOCK; i++) {
-                    double away = row[i] - first[i];
-                    sum[i] += away;
-                    squares[i] += away * away;
-                }
-            else
-                for (int i = 0; i < size; i++) {
-                    double away = row[i] - first[i];
-                    sum[i] += away;
-                    squares[i] += away * away;
-                }
-        }
-        for (int i = 0; i < size; i++) {
-            mean[at + i] = centre + (first[i] + sum[i] / trees);
-            double spread = squares[i] - sum[i] * sum[i] / trees;
-            variance[at + i] = spread > 0 ? spread : 0;
+WIDE static void between_trees(const double **rows, int trees, size_t q, double centre, double *mean, double *spread) {
+    double share = 1.0 / trees;
+    for (size_t at = 0; at < q; at += BLOCK) {
+        Lanes first[2], sum[2] = {{0}}, squares[2] = {{0}};
+        for (int half = 0; half < 2; half++) first[half] = *(const Lanes *)(rows[0] + at + 8 * half);
+        for (int tree = 1; tree < trees; tree++)
+            for (int half = 0; half < 2; half++) {
+                Lanes away = *(const Lanes *)(rows[tree] + at + 8 * half) - first[half];
+                sum[half] += away;
+                squares[half] += away * away;
+            }
+        for (int half = 0; half < 2; half++) {
+            *(Lanes *)(mean + at + 8 * half) = centre + (first[half] + sum[half] * share);
+            *(Lanes *)(spread + at + 8 * half) = squares[half] - sum[half] * sum[half] * share;
         }
     }
 }
 
-WIDE static void deviations(const double *first, int q, double share, double *std) {
-    for (int i = 0; i < q; i++) {
-        double value = sqrt(std[i] * share), rounding = 1e-13 * fabs(first[i]);
+WIDE static void deviations(const double *first, size_t q, double share, double *std) {
+    for (size_t i = 0; i < q; i++) {
+        double value = sqrt(std[i] > 0 ? std[i] * share : 0), rounding = 1e-13 * fabs(first[i]);
         std[i] = value <= rounding ? 0 : value;
     }
 }
 
-WIDE static void add_row(double *to, const double *row, int q) {
-    for (int i = 0; i < q; i++) to[i] += row[i];
+WIDE static void add_row(double *to, const double *row, size_t q) {
+    for (size_t i = 0; i < q; i++) to[i] += row[i];
 }
 
 static void moments(Worker *w) {
     const Problem *p = w->p;
     Level *level = &w->levels[p->e];
-    int q = p->table.q, total = p->growth.total_spread;
+    int total = p->growth.total_spread;
+    size_t q = padded(p->table.q);
     for (int j = 0; j < p->m; j++) {
         const double **rows = level->mean + (size_t)j * p->trees;
-        double *mean = w->mean + (size_t)j * q, *std = w->std + (size_t)j * q;
+        double *mean = w->mean + j * q, *std = w->std + j * q;
         double share = total ? 1.0 / p->trees : p->trees > 1 ? 1.0 / (p->trees - 1) : 0.0;
         between_trees(rows, p->trees, q, w->centre[j], mean, std);
         if (total)
@@ -252,16 +257,16 @@ static void moments(Worker *w) {
 }
 
 static void hand_out(const Worker *w, int64_t situation, const Answer *out) {
-    size_t q = (size_t)w->p->table.q, m = (size_t)w->p->m;
+    size_t q = (size_t)w->p->table.q, m = (size_t)w->p->m, stride = padded(w->p->table.q);
     for (size_t j = 0; j < m; j++)
         for (size_t i = 0; i < q; i++) {
-            out->mean[((size_t)situation * q + i) * m + j] = w->mean[j * q + i];
-            out->std[((size_t)situation * q + i) * m + j] = w->std[j * q + i];
+            out->mean[((size_t)situation * q + i) * m + j] = w->mean[j * stride + i];
+            out->std[((size_t)situation * q + i) * m + j] = w->std[j * stride + i];
         }
 }
 
 static void open_worker(Worker *w, const Problem *p) {
-    size_t trees = (size_t)p->m * p->trees, cells = (size_t)p->m * p->table.q;
+    size_t trees = (size_t)p->m * p->trees, cells = (size_t)p->m * padded(p->table.q);
     w->p = p;
     w->held = -1;
     open_grower(w);
@@ -270,8 +275,9 @@ static void open_worker(Worker *w, const Problem *p) {
     w->centre = take(w, (size_t)p->m * sizeof(double));
     w->mean = take(w, cells * sizeof(double));
     w->std = take(w, cells * sizeof(double));
-    w->scene.bound = take(w, (size_t)p->table.q * sizeof(double));
-    w->scene.allowed = take(w, (size_t)p->table.q);
+    w->scene.bound = take(w, padded(p->table.q) * sizeof(double));
+    w->scene.highest = take(w, padded(p->table.q) / BLOCK * sizeof(double));
+    w->scene.allowed = take(w, padded(p->table.q));
 }
 
 typedef struct {

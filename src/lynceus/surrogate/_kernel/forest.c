@@ -95,10 +95,10 @@ static void fill_bins(Grower *g, const uint64_t *members, const int32_t *attribu
 }
 
 /* Reduction of the sum of squared deviations, given the left side's weight and sum; -1 if a side is too light. */
-static inline double reduction(const Node *node, double wl, double sl, double min_leaf, double whole) {
-    double wr = node->w - wl, sr = node->s - sl;
+static inline double reduction(const Grower *g, const Node *node, double wl, double sl, double whole) {
+    double wr = node->w - wl, sr = node->s - sl, min_leaf = g->growth->min_leaf;
     if (wl < min_leaf || wr < min_leaf) return -1;
-    return sl * sl / wl + sr * sr / wr - whole;
+    return sl * sl * g->inverse[(int)wl] + sr * sr * g->inverse[(int)wr] - whole;
 }
 
 static inline void consider(Split *best, double gain, double tie, int32_t feature, int32_t low, int32_t high) {
@@ -109,12 +109,12 @@ static inline void consider(Split *best, double gain, double tie, int32_t featur
 static void scan_best(Grower *g, int k, int32_t feature, const Node *node, Split *best) {
     Bin *bins = g->bins + (size_t)k * g->table->widest;
     uint64_t *touched = g->touched + (size_t)k * g->touched_words;
-    double wl = 0, sl = 0, whole = node->s * node->s / node->w, tie = TIE * node->ss;
+    double wl = 0, sl = 0, whole = node->s * node->s * g->inverse[(int)node->w], tie = TIE * node->ss;
     int32_t low = -1;
     for (int word = 0; word < g->touched_words; word++) {
         for (uint64_t rest = touched[word]; rest; rest &= rest - 1) {
             int32_t code = word * 64 + lowest_bit(rest);
-            if (low >= 0) consider(best, reduction(node, wl, sl, g->growth->min_leaf, whole), tie, feature, low, code);
+            if (low >= 0) consider(best, reduction(g, node, wl, sl, whole), tie, feature, low, code);
             wl += bins[code].w;
             sl += bins[code].s;
             bins[code] = (Bin){0, 0};
@@ -135,7 +135,7 @@ static void scan_random(Grower *g, int k, int32_t feature, const Node *node, dou
     int32_t low = first * 64 + lowest_bit(touched[first]), high = last * 64 + 63 - __builtin_clzll(touched[last]);
     int32_t cut = low < high ? cut_between(g->table, feature, values[low] + u * (values[high] - values[low]), low, high)
                              : high + 1;
-    double wl = 0, sl = 0, whole = node->s * node->s / node->w;
+    double wl = 0, sl = 0, whole = node->s * node->s * g->inverse[(int)node->w];
     for (int word = first; word <= last; word++) {
         for (uint64_t rest = touched[word]; rest; rest &= rest - 1) {
             int32_t code = word * 64 + lowest_bit(rest);
@@ -148,7 +148,7 @@ static void scan_random(Grower *g, int k, int32_t feature, const Node *node, dou
         touched[word] = 0;
     }
     if (low < high)
-        consider(best, reduction(node, wl, sl, g->growth->min_leaf, whole), TIE * node->ss, feature, cut - 1, cut);
+        consider(best, reduction(g, node, wl, sl, whole), TIE * node->ss, feature, cut - 1, cut);
 }
 
 static inline void scan(Grower *g, uint64_t key, int tried, int k, const Node *node, Split *best) {
@@ -160,20 +160,61 @@ static inline void scan(Grower *g, uint64_t key, int tried, int k, const Node *n
         scan_best(g, k, feature, node, best);
 }
 
-/* The node's split: `attributes` of them at once, then one by one until something is gained. feature -1: none. */
-static Split find_split(Grower *g, uint64_t key, const Node *node) {
-    const Table *t = g->table;
-    int first = g->growth->attributes < t->d ? g->growth->attributes : t->d;
+/* How many observations: 0, 1, 2, or 3 for more; the first two of them into slots. */
+static int few_members(const Grower *g, const uint64_t *members, int slots[2]) {
+    int count = 0;
+    for (int word = 0; word < g->member_words; word++)
+        for (uint64_t rest = members[word]; rest; rest &= rest - 1) {
+            if (count == 2) return 3;
+            slots[count++] = word * 64 + lowest_bit(rest);
+        }
+    return count;
+}
+
+/* Most nodes hold two observations. Any attribute that tells them apart gives the same two leaves: the first does. */
+static Split split_pair(Grower *g, uint64_t key, const Node *node, const int slots[2]) {
+    const int32_t *codes[2] = {g->slot_codes + (size_t)slots[0] * g->table->d, g->slot_codes + (size_t)slots[1] * g->table->d};
     Split best = {g->growth->min_gain, -1, 0, 0, 0};
-    for (int f = 0; f < t->d; f++) g->order[f] = f;
+    const Point *first = &g->points[slots[0]];
+    double gain = reduction(g, node, first->w, first->wy, node->s * node->s * g->inverse[(int)node->w]);
+    if (!(gain > best.gain + TIE * node->ss)) return best;
+    for (int j = 0; j < g->table->d; j++) {
+        int32_t feature = next_attribute(g, key, j), a = codes[0][feature], b = codes[1][feature];
+        if (a == b) continue;
+        consider(&best, gain, TIE * node->ss, feature, a < b ? a : b, a < b ? b : a);
+        if (g->growth->random_splits) {
+            const double *values = g->table->values + g->table->starts[feature];
+            double low = values[best.low], high = values[best.high];
+            double u = (double)(hashed(key, 4 + 2 * (uint64_t)j) >> 11) * 0x1p-53;
+            best.high = cut_between(g->table, feature, low + u * (high - low), best.low, best.high);
+        }
+        return best;
+    }
+    return best;
+}
+
+static Split search(Grower *g, uint64_t key, const Node *node) {
+    int first = g->growth->attributes < g->table->d ? g->growth->attributes : g->table->d;
+    Split best = {g->growth->min_gain, -1, 0, 0, 0};
     for (int j = 0; j < first; j++) next_attribute(g, key, j);
     fill_bins(g, node->members, g->order, first);
     for (int j = 0; j < first; j++) scan(g, key, j, j, node, &best);
-    for (int j = first; j < t->d && best.feature < 0; j++) {
+    for (int j = first; j < g->table->d && best.feature < 0; j++) {
         int32_t attribute = next_attribute(g, key, j);
         fill_bins(g, node->members, &attribute, 1);
         scan(g, key, j, 0, node, &best);
     }
+    return best;
+}
+
+/* The node's split: `attributes` of them at once, then one by one until something is gained. feature -1: none. */
+static Split find_split(Grower *g, uint64_t key, const Node *node) {
+    const Table *t = g->table;
+    Split best = {g->growth->min_gain, -1, 0, 0, 0};
+    int slots[2] = {0}, count = few_members(g, node->members, slots);
+    if (count < 2) return best;
+    for (int f = 0; f < t->d; f++) g->order[f] = f;
+    best = count == 2 ? split_pair(g, key, node, slots) : search(g, key, node);
     if (best.feature >= 0) {
         const double *values = t->values + t->starts[best.feature];
         double middle = 0.5 * values[best.low] + 0.5 * values[best.high];
@@ -246,20 +287,26 @@ static void join(Node *node, const Split *split, double variance, const Node *le
 
 /* The members on one side of a split as a node to be grown. */
 static Node *side_of(Grower *g, const Node *node, const Split *split, int side) {
+    const int32_t *codes = g->slot_codes + split->feature;
     Node *child = new_node(g);
-    child->w = child->s = child->ss = 0;
+    double w = 0, s = 0, ss = 0;
     for (int word = 0; word < g->member_words; word++) {
         uint64_t set = 0;
         for (uint64_t rest = node->members[word]; rest; rest &= rest - 1) {
-            int slot = word * 64 + lowest_bit(rest);
-            if ((g->slot_codes[(size_t)slot * g->table->d + split->feature] >= split->cut) != side) continue;
-            set |= rest & (~rest + 1);
-            child->w += g->points[slot].w;
-            child->s += g->points[slot].wy;
-            child->ss += g->points[slot].wyy;
+            uint64_t above = codes[(size_t)(word * 64 + lowest_bit(rest)) * g->table->d] >= split->cut;
+            set |= (rest & -rest) & -(uint64_t)(above == (uint64_t)side);
         }
         child->members[word] = set;
+        for (uint64_t rest = set; rest; rest &= rest - 1) {
+            const Point *point = &g->points[word * 64 + lowest_bit(rest)];
+            w += point->w;
+            s += point->wy;
+            ss += point->wyy;
+        }
     }
+    child->w = w;
+    child->s = s;
+    child->ss = ss;
     return child;
 }
 

@@ -15,6 +15,11 @@
 #define WIDE
 #endif
 
+/* Rows of doubles are padded to whole blocks, so vector loops need no remainder. */
+enum { BLOCK = 16 };
+typedef double Lanes __attribute__((vector_size(64), aligned(8), may_alias));
+static inline size_t padded(int q) { return ((size_t)q + BLOCK - 1) / BLOCK * BLOCK; }
+
 /* The candidate table: ranks of the values, the values themselves, and bit sets of candidates below a rank. */
 typedef struct {
     int q, d, words;         /* words of 64 candidates */
@@ -89,9 +94,10 @@ typedef struct {
     int slots, member_words;  /* n + e observations; words of a member set */
     int32_t *slot_codes;      /* [slots,d] codes of the observations */
     double *told;             /* [m,slots], centred */
+    const double *inverse;    /* [heaviest bag + 1] reciprocals of weights */
     const Point *points;      /* [slots] of the current tree */
     double least_variance;    /* of the current bag: below it a node is a leaf */
-    double *mean, *variance;  /* [q] the current tree's leaves, spread over the candidates (variance may be NULL) */
+    double *mean, *variance;  /* [padded q] the current tree's leaves, spread over the candidates (variance may be NULL) */
     char *free_node;          /* bump allocator of the current level */
     size_t node_bytes;
     uint64_t *candidates;     /* [depth,words] candidate set of the node at each depth */
@@ -109,9 +115,9 @@ void prepare_normal_tables(void);
 double normal_cdf(double z);
 double normal_hinge(double z); /* z Phi(z) + phi(z) */
 typedef struct {
-    const double *mean, *std; /* [m,q] of the situation */
+    const double *mean, *std; /* [m,padded q] of the situation */
     const int64_t *closed;    /* [e] its imagined rows */
-    double *bound;            /* [q] scratch */
+    double *bound, *highest;  /* [q], [q / BLOCK] scratch */
     uint8_t *allowed;         /* [q] scratch */
 } Scene;
 void pick_row(const Problem *p, const Gain *gain, Scene *scene, int64_t situation, Answer *out);

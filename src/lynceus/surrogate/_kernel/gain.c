@@ -109,13 +109,13 @@ static double lognormal_gain(const Gain *gain, int i, double best, double mean, 
 
 static double value_of(const Problem *p, const Gain *gain, const Scene *scene, int i, double best) {
     double mean = scene->mean[i], std = deviation(gain, mean, scene->std[i]), value;
-    size_t q = (size_t)p->table.q;
+    size_t q = (size_t)p->table.q, stride = padded(p->table.q);
     if (gain->form == LOGNORMAL)
         value = lognormal_gain(gain, i, best, mean, std);
     else
         value = normal_gain(best, gain->ceiling && gain->ceiling[i] < best ? gain->ceiling[i] : best, mean, std);
     for (int l = 0; l < gain->limits && value > 0; l++) {
-        size_t at = (size_t)gain->limit_metric[l] * q + (size_t)i;
+        size_t at = (size_t)gain->limit_metric[l] * stride + (size_t)i;
         double margin = (double)gain->limit_sign[l] * (gain->limit_bound[(size_t)l * q + (size_t)i] - scene->mean[at]);
         value *= probability(margin, deviation(gain, scene->mean[at], scene->std[at]));
     }
@@ -189,7 +189,7 @@ static void bound_rows(const Problem *p, const Gain *gain, Scene *scene, double 
     else
         bound_normal((int)q, scene->mean, scene->std, gain->ceiling, best, factor, scene->bound);
     for (int l = 0; l < gain->limits; l++) {
-        size_t at = (size_t)gain->limit_metric[l] * q;
+        size_t at = (size_t)gain->limit_metric[l] * padded(p->table.q);
         bound_limit((int)q, scene->mean + at, scene->std + at, gain->limit_bound + (size_t)l * q,
                     (double)gain->limit_sign[l], factor, scene->bound);
     }
@@ -202,32 +202,59 @@ static void write_pick(const Problem *p, const Gain *gain, const Scene *scene, i
     out->row[situation] = row;
     out->gain[situation] = row < 0 ? NAN : value;
     for (int j = 0; j < p->m; j++) {
-        size_t to = (size_t)situation * p->m + (size_t)j, at = (size_t)j * p->table.q + (size_t)(row < 0 ? 0 : row);
+        size_t to = (size_t)situation * p->m + (size_t)j, at = (size_t)j * padded(p->table.q) + (size_t)(row < 0 ? 0 : row);
         out->mean[to] = row < 0 ? NAN : scene->mean[at];
         out->std[to] = row < 0 ? NAN : deviation(gain, scene->mean[at], scene->std[at]);
     }
 }
 
+/* Closed rows get the bound -1; the largest bound of every block, which lets the search pass over most of them. */
+WIDE static void close_rows(size_t q, const uint8_t *allowed, double *bound, double *highest) {
+    for (size_t at = 0; at < q; at += BLOCK) {
+        double top[4] = {-1, -1, -1, -1};
+        for (int i = 0; i < BLOCK; i++) {
+            double value = allowed[at + i] ? bound[at + i] : -1;
+            bound[at + i] = value;
+            top[i & 3] = value > top[i & 3] ? value : top[i & 3];
+        }
+        double low = top[0] > top[1] ? top[0] : top[1], high = top[2] > top[3] ? top[2] : top[3];
+        highest[at / BLOCK] = low > high ? low : high;
+    }
+}
+
+/* The value of the affordable row with the largest bound, a little reduced: rows bounded below it need no valuing. */
+static double first_floor(const Problem *p, const Gain *gain, const Scene *scene, int64_t situation, double best) {
+    size_t blocks = padded(p->table.q) / BLOCK, top = 0;
+    for (size_t block = 1; block < blocks; block++)
+        if (scene->highest[block] > scene->highest[top]) top = block;
+    if (scene->highest[top] < 0) return 0;
+    int row = (int)(top * BLOCK);
+    while (scene->bound[row] < scene->highest[top]) row++;
+    if (!affordable(gain, scene, row, gain->left[situation])) return 0;
+    return value_of(p, gain, scene, row, best) * (1 - 1e-9);
+}
+
 void pick_row(const Problem *p, const Gain *gain, Scene *scene, int64_t situation, Answer *out) {
-    int q = p->table.q, promising = -1, row = -1;
-    double left = gain->left[situation], floor = 0, value = 0;
-    memcpy(scene->allowed, gain->open, (size_t)q);
+    int row = -1;
+    size_t q = padded(p->table.q);
+    double value = 0;
+    memcpy(scene->allowed, gain->open, (size_t)p->table.q);
     for (int l = 0; l < p->e; l++) scene->allowed[scene->closed[l]] = 0;
     double best = target(p, gain, scene, situation);
     bound_rows(p, gain, scene, best);
+    close_rows(q, scene->allowed, scene->bound, scene->highest);
 
-    for (int i = 0; i < q; i++)
-        if (scene->allowed[i] && (promising < 0 || scene->bound[i] > scene->bound[promising])) promising = i;
-    if (promising >= 0 && affordable(gain, scene, promising, left))
-        floor = value_of(p, gain, scene, promising, best) * (1 - 1e-9);
-    for (int i = 0; i < q; i++) {
-        if (!scene->allowed[i] || scene->bound[i] < floor) continue;
-        if (row >= 0 && scene->bound[i] * (1 + 1e-9) < value) continue;
-        if (!affordable(gain, scene, i, left)) continue;
-        double other = value_of(p, gain, scene, i, best);
-        if (row >= 0 && !(other > value * (1 + TIE))) continue;
-        row = i;
-        value = other;
+    double floor = first_floor(p, gain, scene, situation, best);
+    for (size_t at = 0; at < q; at += BLOCK) {
+        if (scene->highest[at / BLOCK] < floor) continue;
+        for (int i = (int)at; i < (int)at + BLOCK; i++) {
+            if (scene->bound[i] < floor || !affordable(gain, scene, i, gain->left[situation])) continue;
+            double other = value_of(p, gain, scene, i, best);
+            if (row >= 0 && !(other > value * (1 + TIE))) continue;
+            row = i;
+            value = other;
+            if (value * (1 - 1e-9) > floor) floor = value * (1 - 1e-9);
+        }
     }
     write_pick(p, gain, scene, situation, row, value, out);
 }

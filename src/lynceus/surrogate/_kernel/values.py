@@ -200,7 +200,7 @@ def _finite(name: str, array: Floats) -> None:
 
 
 def _weights(name: str, bags: NDArray[np.int32]) -> None:
-    if bags.size and (bags.min() < 0 or bags.max() > 100_000):
+    if bags.size and (bags.min() < 0 or bags.max() > 10_000):
         raise ValueError(
-            f"{name} hold weights from {bags.min()} to {bags.max()}; expected counts between 0 and 100000."
+            f"{name} hold weights from {bags.min()} to {bags.max()}; expected counts between 0 and 10000."
         )
