@@ -67,8 +67,14 @@ class Tariff:
         return not (self.granularity_s or self.minimum_s or self.boot_s or self.fee_usd)
 
     def charge(self, seconds: float, price_per_second: float, *, boots: bool = True) -> float:
-        """Dollars for a run of `seconds` at a price."""
-        return float(self.charges(np.asarray(seconds, float), np.asarray(price_per_second, float), boots=boots))
+        """Dollars for a run of `seconds` at a price. Plain arithmetic: histories are summed up run by run, at every decision."""
+        if self.linear:
+            return seconds * price_per_second
+        billed = seconds + (self.boot_s if boots else 0.0)
+        if self.granularity_s:
+            # The slack keeps 120.00000000000001 s from being billed as three minutes.
+            billed = math.ceil(billed / self.granularity_s - _ROUNDING) * self.granularity_s
+        return max(billed, self.minimum_s) * price_per_second + (self.fee_usd if boots else 0.0)
 
     def charges(self, seconds: FloatArray, price_per_second: FloatArray, *, boots: bool = True) -> FloatArray:
         """Like `charge`, for arrays that broadcast."""
@@ -76,7 +82,6 @@ class Tariff:
             return seconds * price_per_second
         billed = seconds + (self.boot_s if boots else 0.0)
         if self.granularity_s:
-            # The slack keeps 120.00000000000001 s from being billed as three minutes.
             billed = np.ceil(billed / self.granularity_s - _ROUNDING) * self.granularity_s
         return np.maximum(billed, self.minimum_s) * price_per_second + (self.fee_usd if boots else 0.0)
 
@@ -262,7 +267,7 @@ class Problem:
         """The same problem under other limits (what if the deadline were 30 minutes?)."""
         return replace(self, limits=tuple(limits))
 
-    @property
+    @cached_property
     def kind(self) -> TargetKind:
         """Which sort of quantity the goal is."""
         if self.goal.metric == "cost":
@@ -279,6 +284,10 @@ class Problem:
     def price(self) -> FloatArray:
         """Dollars per second of every configuration `[q]`."""
         return self.space.price_per_second
+
+    @cached_property
+    def _price_list(self) -> list[float]:
+        return [float(price) for price in self.price]
 
     @cached_property
     def deadline_s(self) -> float:
@@ -322,7 +331,7 @@ class Problem:
 
     def cost(self, row: int, seconds: float) -> float:
         """Dollars of a production run of `row` that takes `seconds`, boot included."""
-        return self.tariff.charge(seconds, float(self.price[row]))
+        return self.tariff.charge(seconds, self._price_list[row])
 
     def value(self, row: int, seconds: float, metrics: Mapping[str, float]) -> float:
         """What the goal says of a finished run, smaller is better (a maximised metric changes sign)."""
@@ -335,5 +344,11 @@ class Problem:
 
     def meets_limits(self, row: int, seconds: float, metrics: Mapping[str, float]) -> bool:
         """Whether a finished run kept every limit; a metric that was not reported keeps none."""
-        seen = {**metrics, "time": seconds, "cost": self.cost(row, seconds)}
-        return all(limit.metric in seen and limit.holds(seen[limit.metric]) for limit in self.limits)
+        for limit in self.limits:
+            if limit.metric == "time":
+                value: float | None = seconds
+            else:
+                value = self.cost(row, seconds) if limit.metric == "cost" else metrics.get(limit.metric)
+            if value is None or not limit.holds(value):
+                return False
+        return True
