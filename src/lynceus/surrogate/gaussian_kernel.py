@@ -1,0 +1,149 @@
+"""Covariances between candidates: Matérn 5/2 with one length per numeric feature, a Hamming part for categories.
+
+    k(x, x') = signal · (1 + s + s²/3) e^(-s) · Π_c e^(-w_c [x_c ≠ x'_c]),   s² = 5 Σ_j (x_j - x'_j)²/ℓ_j²
+
+(Rasmussen and Williams 2006, eq. 4.17). Numeric features are scaled to the unit range of the table first. Everything
+is evaluated for h hyper-parameter vectors at once: the gaps between rows are computed once and meet all vectors in one
+matrix product.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lynceus.distribution import FloatArray
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+KINDS = ("numeric", "log", "categorical")
+JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+"""Shares of the mean diagonal that are added, in turn, until a matrix has a Cholesky factor."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Inputs:
+    """The candidate table as the kernel sees it."""
+
+    numeric: FloatArray
+    """Numeric features in [0, 1], `[q, dn]`."""
+    categorical: FloatArray
+    """Codes of categories, only compared for equality, `[q, dc]`."""
+
+    @classmethod
+    def of(cls, features: FloatArray, kinds: Sequence[str]) -> "Inputs":
+        """Sort the columns of `features [q,d]` by kind ("numeric", "log", "categorical") and scale them.
+
+        >>> Inputs.of(np.array([[1.0, 7.0], [3.0, 9.0]]), ["log", "categorical"]).numeric
+        array([[0.],
+               [1.]])
+        """
+        unknown = set(kinds) - set(KINDS)
+        if features.ndim != 2 or features.shape[1] != len(kinds) or unknown:
+            raise ValueError(
+                f"features of shape {features.shape} came with kinds {list(kinds)}; expected [q, d] and d kinds among {KINDS}."
+            )
+        is_category = np.array([kind == "categorical" for kind in kinds], dtype=bool)
+        numeric = features[:, ~is_category].astype(np.float64)
+        low = numeric.min(axis=0, initial=np.inf)
+        span = numeric.max(axis=0, initial=-np.inf) - low
+        return cls((numeric - low) / np.where(span > 0.0, span, 1.0), features[:, is_category].astype(np.float64))
+
+    def gaps(self, left: IntArray, right: IntArray) -> FloatArray:
+        """Squared distance per numeric feature, then inequality per category, `[d, len(left), len(right)]`."""
+        near = self.numeric[left].T[:, :, np.newaxis] - self.numeric[right].T[:, np.newaxis, :]
+        unlike = self.categorical[left].T[:, :, np.newaxis] != self.categorical[right].T[:, np.newaxis, :]
+        return np.concatenate([np.square(near), unlike.astype(np.float64)])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Hyper:
+    """Hyper-parameter vectors, h at a time, in units of the standardised target."""
+
+    roughness: FloatArray
+    """5/ℓ² of each numeric feature, `[h, dn]`."""
+    unlikeness: FloatArray
+    """w of each category, `[h, dc]`."""
+    signal: FloatArray
+    """Variance of the function, `[h]`."""
+    noise: FloatArray
+    """Variance of one measurement, `[h]`."""
+    constant: float
+    """Prior variance of the unknown mean of the function."""
+
+    @classmethod
+    def of_logs(cls, theta: FloatArray, numeric: int, constant: float) -> "Hyper":
+        """From vectors (ln ℓ…, ln w…, ln signal, ln noise) `[h, d + 2]`."""
+        return cls(
+            5.0 * np.exp(-2.0 * theta[:, :numeric]),
+            np.exp(theta[:, numeric:-2]),
+            np.exp(theta[:, -2]),
+            np.exp(theta[:, -1]),
+            constant,
+        )
+
+    def __len__(self) -> int:
+        return len(self.signal)
+
+    def only(self, which: slice) -> "Hyper":
+        """Some of the vectors."""
+        return Hyper(
+            self.roughness[which], self.unlikeness[which], self.signal[which], self.noise[which], self.constant
+        )
+
+    def covariance(self, gaps: FloatArray) -> FloatArray:
+        """k between the rows whose `gaps [d, ...]` are given, `[h, ...]`."""
+        numeric = self.roughness.shape[1]
+        shape = (len(self), *gaps.shape[1:])
+        flat = gaps.reshape(len(gaps), -1)
+        square = self.roughness @ flat[:numeric]
+        s = np.sqrt(square)
+        polynomial = square
+        polynomial *= 1.0 / 3.0
+        polynomial += s
+        polynomial += 1.0
+        s += self.unlikeness @ flat[numeric:]
+        np.negative(s, out=s)
+        np.exp(s, out=s)
+        s *= polynomial
+        s *= self.signal[:, np.newaxis]
+        s += self.constant
+        return s.reshape(shape)
+
+
+def lower_factor(matrices: FloatArray) -> FloatArray:
+    """L of each matrix = L Lᵀ in `[..., n, n]`, of which only the lower triangle is read.
+
+    A singular matrix gets the smallest jitter that helps; the others stay as they are.
+    """
+    try:
+        return np.asarray(np.linalg.cholesky(matrices))
+    except np.linalg.LinAlgError:
+        if matrices.ndim > 2:
+            return np.stack([lower_factor(matrix) for matrix in matrices])
+        return _jittered(matrices)
+
+
+def inverse_lower(factors: FloatArray) -> FloatArray:
+    """Inverses of lower triangular matrices `[..., n, n]`, by halves: matrix products instead of n³ eliminations."""
+    size = factors.shape[-1]
+    if size <= 8:
+        return np.tril(np.linalg.inv(factors))
+    half = size // 2
+    inverse = np.zeros_like(factors)
+    first = inverse_lower(factors[..., :half, :half])
+    last = inverse_lower(factors[..., half:, half:])
+    inverse[..., :half, :half], inverse[..., half:, half:] = first, last
+    inverse[..., half:, :half] = -last @ (factors[..., half:, :half] @ first)
+    return inverse
+
+
+def _jittered(matrix: FloatArray) -> FloatArray:
+    typical = max(float(np.mean(np.diagonal(matrix))), 1e-12)
+    for jitter in JITTERS[1:]:
+        try:
+            return np.asarray(np.linalg.cholesky(matrix + jitter * typical * np.eye(len(matrix))))
+        except np.linalg.LinAlgError:
+            continue
+    return np.diag(np.sqrt(np.maximum(np.diagonal(matrix), 1e-12)))
