@@ -85,16 +85,18 @@ class Tariff:
             billed = np.ceil(billed / self.granularity_s - _ROUNDING) * self.granularity_s
         return np.maximum(billed, self.minimum_s) * price_per_second + (self.fee_usd if boots else 0.0)
 
-    def seconds_for(self, dollars: FloatArray, price_per_second: FloatArray) -> FloatArray:
-        """The longest run that a booted configuration may make for `dollars`; −inf when not even its start is covered."""
+    def seconds_for(
+        self, dollars: FloatArray, price_per_second: FloatArray, *, boots: bool | BoolArray = True
+    ) -> FloatArray:
+        """The longest run that `dollars` pay for; −inf when not even its start is covered. `boots` may differ by row."""
         if self.linear:
             return dollars / price_per_second
-        billed = (dollars - self.fee_usd) * (1 + _ROUNDING) / price_per_second
+        billed = (dollars - np.where(boots, self.fee_usd, 0.0)) * (1 + _ROUNDING) / price_per_second
         covered = billed >= self.minimum_s
         if self.granularity_s:
             with np.errstate(invalid="ignore"):
                 billed = np.floor(billed / self.granularity_s + _ROUNDING) * self.granularity_s
-        seconds = np.where(np.isinf(billed), billed, billed - self.boot_s)
+        seconds = np.where(np.isinf(billed), billed, billed - np.where(boots, self.boot_s, 0.0))
         return np.where(covered & (seconds >= 0), seconds, -np.inf)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lynceus.distribution import Distribution
-    from lynceus.problem import Problem
+    from lynceus.problem import Limit, Problem
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -82,7 +82,6 @@ class Situation:
                 metrics.append(list(believed[1:]))
         charged = sum(seen.outcome.charged_usd for seen in history)
         reserved = sum(order.reserved_usd for order in pending)
-        last = pending[-1].row if pending else (history[-1].row if history else -1)
         best = min((value for _, value in feasible_runs(problem, history)), default=math.nan)
         return cls(
             problem, history, pending,
@@ -95,7 +94,7 @@ class Situation:
             started=len(history) + len(pending),
             left=np.array([problem.budget.usd - charged - reserved]),
             best=np.array([best]),
-            current=np.array([last], dtype=np.int64),
+            current=np.array([_machines_up(history, pending)], dtype=np.int64),
             imagined_rows=np.zeros((1, 0), dtype=np.int64),
             imagined_told=np.zeros((1, 0, 1 + len(names))),
         )  # fmt: skip
@@ -216,14 +215,20 @@ class Belief:
             self.within_ceiling(problem) if np.isfinite(problem.ceiling_s).any() else np.ones(self.mean.shape[:2])
         )
         for limit in problem.metric_limits:
-            metric = self.metric(problem.metrics.index(limit.metric))
-            probability = probability * (metric.sf(limit.bound) if limit.at_least else metric.cdf(limit.bound))
+            probability = probability * self.keeps(limit, problem)
         return probability
+
+    def keeps(self, limit: Limit, problem: Problem) -> FloatArray:
+        """P(this one limit is kept) `[b, q]`."""
+        if limit.metric in ("time", "cost"):
+            return self.within_ceiling(problem.with_limits((limit,)))
+        metric = self.metric(problem.metrics.index(limit.metric))
+        return metric.sf(limit.bound) if limit.at_least else metric.cdf(limit.bound)
 
     def charge(self, situation: Situation, caps_s: FloatArray | None = None) -> FloatArray:
         """Expected dollars charged for running each row now `[b, q]`, stopped at `caps_s [b, q]` if given."""
         usd = expected_charge(situation.problem, self.run(), self.form, situation.problem.price, caps_s)
-        return usd - warm_saving(situation)
+        return np.maximum(usd - warm_saving(situation), 0.0)
 
     def affordable(self, situation: Situation, sure: float) -> BoolArray:
         """Rows whose full run fits into the money left with probability `sure` `[b, q]` (spec: μ + 2.326 σ ≤ B for 0.99)."""
@@ -262,10 +267,18 @@ def warm_saving(situation: Situation, rows: IntArray | None = None) -> FloatArra
     problem, tariff = situation.problem, situation.problem.tariff
     if not tariff.warm:
         return 0.0
+    price = problem.price if rows is None else problem.price[rows]
+    return np.where(is_warm(situation, rows), tariff.boot_s * price + tariff.fee_usd, 0.0)
+
+
+def is_warm(situation: Situation, rows: IntArray | None = None) -> BoolArray:
+    """Whether the machines are up already: for every row `[b, q]`, or for one row of each situation `[b]`."""
+    problem = situation.problem
     up = np.where(situation.current >= 0, problem.machine[situation.current], -1)
-    machine, price = (problem.machine, problem.price) if rows is None else (problem.machine[rows], problem.price[rows])
-    warm = (up[:, None] if rows is None else up) == machine
-    return np.where(warm, tariff.boot_s * price + tariff.fee_usd, 0.0)
+    machine = problem.machine if rows is None else problem.machine[rows]
+    if rows is None:
+        up = up[:, None]
+    return (up == machine) & (machine >= 0)
 
 
 def feasible_runs(problem: Problem, history: History) -> list[tuple[int, float]]:
@@ -298,6 +311,13 @@ def believed_result(problem: Problem, order: Order) -> tuple[float, ...] | None:
 
 def _speaks_of_goal(problem: Problem, metrics: Mapping[str, float]) -> bool:
     return problem.kind != "metric" or problem.goal.metric in metrics
+
+
+def _machines_up(history: History, pending: tuple[Order, ...]) -> int:
+    """The row whose machines can be used again. Those of runs under way are busy, and which of several are free is not known."""
+    if pending or not history or history[-1].outcome.reason in (Reason.INFRA, Reason.PREEMPTED):
+        return -1
+    return history[-1].row
 
 
 def _open_rows(problem: Problem, history: History, pending: tuple[Order, ...]) -> BoolArray:

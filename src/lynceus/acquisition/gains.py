@@ -37,8 +37,9 @@ class ConstrainedImprovement:
             cost = belief.run()
             ceiling = problem.ceiling_usd
             if problem.kind == "time":
-                # Seconds are dollars over the price, up to the boot that the tariff adds.
-                cost = Normal(belief.mean[:, :, 0] / problem.price - problem.tariff.boot_s, belief.std[:, :, 0] / problem.price)
+                # Seconds are dollars over the price, less what the tariff adds for the start.
+                mean = (belief.mean[:, :, 0] - problem.tariff.fee_usd) / problem.price - problem.tariff.boot_s
+                cost = Normal(mean, belief.std[:, :, 0] / problem.price)
                 ceiling = problem.ceiling_s
             if self.exact:
                 gain = truncated_improvement(cost, best, np.broadcast_to(ceiling, belief.mean.shape[:2]))

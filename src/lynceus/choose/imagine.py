@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from lynceus.distribution import Normal
-from lynceus.situation import FloatArray, Form, IntArray, Situation
+from lynceus.situation import FloatArray, Form, IntArray, Situation, warm_saving
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -68,7 +68,7 @@ def imagine(
     price, ceiling_s = problem.price[rows][:, None], problem.ceiling_s[rows][:, None]
     if form == "cost":
         cost = told[:, :, 0]
-        seconds = problem.tariff.seconds_for(cost, price)
+        seconds = np.maximum(problem.tariff.seconds_for(cost, price), 0.0)
         weight[cost <= 0] = 0.0
         kept = cost <= problem.ceiling_usd[rows][:, None]
     else:
@@ -88,6 +88,7 @@ def imagine(
         caps = situation.cap_s_of(rows)[:, None]
         charge = np.minimum(cost, problem.tariff.charges(np.maximum(caps, 0.0), price))
         kept = kept & (seconds <= caps)
+    charge = np.maximum(charge - np.reshape(warm_saving(situation, rows), (-1, 1)), 0.0)
     if problem.answerable is not None:
         kept = kept & problem.answerable[rows][:, None]
     return Imagined(told, weight, charge, np.where(kept, value, np.nan))

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from lynceus.choose.imagine import Quadrature, imagine
+from lynceus.choose.simple import Uniform
 from lynceus.history import Plan
 from lynceus.parts import Gain, Picked, PicksRows, Shortlist, Surrogate, single
 from lynceus.situation import (
@@ -62,6 +63,9 @@ class Rollout:
         """The candidate with the best gain per dollar of its path; nothing when no row is open and affordable."""
         if surrogate is None:
             raise ValueError("a rollout needs a surrogate; this policy has none")
+        if not len(situation.rows):
+            # Every run so far failed or taught nothing; a model has nothing to say, and luck is a way on.
+            return Uniform()(situation, surrogate, seed)
         belief = surrogate(situation, seed)
         gain = single(self.gain(belief, situation))
         usd = single(self._charge(belief, situation))
@@ -111,6 +115,8 @@ class Rollout:
         rows, moments = first, (belief.mean[0, first], belief.std[0, first])
         for level in range(self.depth):
             children, keep, share = self._children(situation, belief.form, rows, moments)
+            if not len(children):
+                break
             parent = np.repeat(np.arange(len(rows)), len(share) // len(rows))[keep]
             picked = self._pick(children, surrogate, real, seed)
             found = picked.row >= 0
@@ -185,7 +191,7 @@ class Rollout:
         caps = situation.cap_s_of(rows) if self.charge == "capped" else None
         run = run_distribution(form, moments[0][:, 0], moments[1][:, 0])
         usd = expected_charge(situation.problem, run, form, situation.problem.price[rows], caps)
-        return np.asarray(usd - warm_saving(situation, rows))
+        return np.maximum(usd - warm_saving(situation, rows), 0.0)
 
     def _score(self, gain: FloatArray, usd: FloatArray) -> FloatArray:
         return gain if self.per == "run" else _rate(gain, usd)

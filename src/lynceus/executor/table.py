@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,7 @@ class TableExecutor:
 
     def __init__(self, problem: Problem, measurements: Measurements, clock: PretendedClock) -> None:
         self._problem, self._measured, self._clock = problem, measurements, clock
-        self._runs: dict[str, tuple[float, Outcome]] = {}
+        self._runs: dict[str, tuple[float, Outcome, Request]] = {}
 
     def launch(self, request: Request) -> str:
         """Start a pretended run."""
@@ -71,24 +71,22 @@ class TableExecutor:
         outcome = self._outcome(request)
         boot_s = self._problem.tariff.boot_s if request.boots else 0.0
         end = self._clock.now() + boot_s + outcome.seconds
-        self._runs[ticket] = (end, outcome)
+        self._runs[ticket] = (end, outcome, request)
         self._clock.expect(end)
         return ticket
 
     def collect(self, ticket: str) -> Outcome | None:
         """The outcome, once the pretended clock has reached it."""
-        end, outcome = self._runs[ticket]
+        end, outcome, _ = self._runs[ticket]
         return outcome if self._clock.now() >= end else None
 
     def cancel(self, ticket: str) -> None:
         """End the run at the pretended present."""
-        end, outcome = self._runs[ticket]
+        end, outcome, request = self._runs[ticket]
         ran = max(0.0, outcome.seconds - max(0.0, end - self._clock.now()))
         if ran < outcome.seconds:
-            self._runs[ticket] = (
-                self._clock.now(),
-                Outcome(End.CAPPED, ran, outcome.charged_usd * ran / outcome.seconds),
-            )
+            stopped = self._outcome(replace(request, cap_s=ran))
+            self._runs[ticket] = (self._clock.now(), stopped, request)
 
     def _outcome(self, request: Request) -> Outcome:
         measured, row = self._measured, request.row

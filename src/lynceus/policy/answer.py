@@ -62,5 +62,5 @@ def confident(belief: Belief, situation: Situation) -> np.ndarray[tuple[int], np
     sure = np.ones(len(problem.space), dtype=bool)
     for limit in problem.limits:
         if limit.confidence is not None:
-            sure &= belief.feasible(problem.with_limits((limit,)))[0] >= limit.confidence
+            sure &= belief.keeps(limit, problem)[0] >= limit.confidence
     return sure

@@ -15,7 +15,7 @@ import numpy as np
 from lynceus.history import End, History, Observation, Order, Outcome, Plan, Told
 from lynceus.policy.policy import Policy
 from lynceus.problem import Problem
-from lynceus.situation import Situation, warm_saving
+from lynceus.situation import Situation, is_warm
 from lynceus.units import format_duration, format_money
 
 
@@ -97,16 +97,14 @@ def worthwhile(situation: Situation) -> Situation | Stopped:
 def affordable_seconds(situation: Situation) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """How long each row may run before the money left is used up `[q]`."""
     problem = situation.problem
-    money = situation.left[0] + (0.0 if np.isinf(situation.left[0]) else warm_saving(situation))
-    if np.ndim(money) == 2:
-        money = money[0]
-    return np.broadcast_to(problem.tariff.seconds_for(np.asarray(money), problem.price), problem.price.shape)
+    money = np.full(problem.price.shape, situation.left[0])
+    return problem.tariff.seconds_for(money, problem.price, boots=~is_warm(situation)[0])
 
 
 def _order(situation: Situation, policy: Policy, plan: Plan, number: int) -> Order:
     """Turn a plan into an order: its cap, whether it boots, and the money that is set aside for it."""
     problem, row = situation.problem, plan.row
-    boots = problem.boots(row, int(situation.current[0]) if situation.current[0] >= 0 else None)
+    boots = not is_warm(situation)[0, row]
     cap_s = min(policy.timeout.cap(situation, plan), float(affordable_seconds(situation)[row]))
     if math.isinf(cap_s):
         return Order(number, row, math.inf, math.inf if math.isfinite(problem.budget.usd) else 0.0, plan, boots)

@@ -77,7 +77,7 @@ class ProteusStop:
             return None
         falling = gains[-2] > gains[-1] > plan.best_gain
         before, now = _best_after(situation, len(situation.history) - 1), float(situation.best[0])
-        improved = math.inf if math.isnan(before) else (before - now) / abs(now)
+        improved = math.inf if math.isnan(before) else (before - now) / max(abs(now), np.finfo(float).tiny)
         if not falling or improved >= self.fraction:
             return None
         return (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from lynceus.history import Plan
-from lynceus.situation import Situation
+from lynceus.situation import Situation, feasible_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,9 @@ class IncumbentCap:
         return cap
 
     def _by_value(self, situation: Situation, row: int) -> float:
-        if self.slack == 1.0:
-            return float(situation.cap_s_of(np.array([row]))[0])
-        problem = situation.problem
-        beaten = problem.tariff.seconds_for(self.slack * situation.best[0], problem.price[row])
-        return float(np.fmin(beaten, problem.ceiling_s[row]))
+        if self.slack != 1.0:
+            situation = replace(situation, best=self.slack * situation.best)
+        return float(situation.cap_s_of(np.array([row]))[0])
 
     def _by_time(self, situation: Situation) -> float:
         best = incumbent_seconds(situation)
@@ -61,12 +59,9 @@ class IncumbentCap:
 
 def incumbent_seconds(situation: Situation) -> float | None:
     """How long the best run that kept every limit took; nothing while there is none."""
-    from lynceus.situation import feasible_runs
-
-    runs = feasible_runs(situation.problem, situation.history)
-    if not runs:
-        return None
-    row, _ = min(runs, key=lambda run: run[1])
-    return next(
-        seen.outcome.seconds for seen in situation.history if seen.row == row and seen.outcome.end == "finished"
-    )
+    kept = [
+        (runs[0][1], seen.outcome.seconds)
+        for seen in situation.history
+        if (runs := feasible_runs(situation.problem, (seen,)))
+    ]
+    return min(kept)[1] if kept else None
