@@ -1,0 +1,163 @@
+"""From the sections `space`, `derived`, `forbid` and `price` to the table of configurations."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from lynceus.errors import InputError
+from lynceus.job.job import Job
+from lynceus.job.sections import DerivedSection, ParameterSection
+from lynceus.space import (
+    Categorical,
+    Computed,
+    Derived,
+    Expression,
+    Float,
+    Integer,
+    Joined,
+    Mapped,
+    Ordinal,
+    Parameter,
+    Space,
+    load_catalog,
+)
+from lynceus.space.column import nearest
+
+
+def space_of(job: Job) -> Space:
+    """Every configuration of the job with its price."""
+    parameters = []
+    for name, section in job.spec.space.items():
+        with job.at("space", name):
+            parameters.append(_parameter(name, section))
+    derived, price = _derived(job), _price(job)
+    try:
+        return Space.build(parameters, [one for _, one in derived], job.spec.forbid, price=price)
+    except InputError:
+        _place_mistake(job, parameters, derived)
+        with job.at("price" if job.spec.price is not None else "prices"):
+            raise
+
+
+def _place_mistake(job: Job, parameters: list[Parameter], derived: list[tuple[tuple[str, ...], Derived]]) -> None:
+    """Build the space piece by piece, so that what is wrong is said of the line that holds it."""
+    with job.at("space"):
+        Space.build(parameters, price=1.0)
+    columns: list[Derived] = []
+    for path, one in derived:
+        columns.append(one)
+        with job.at(*path):
+            Space.build(parameters, columns, price=1.0)
+    for place in range(len(job.spec.forbid)):
+        with job.at("forbid", place):
+            Space.build(parameters, columns, job.spec.forbid[: place + 1], price=1.0)
+
+
+def _parameter(name: str, section: ParameterSection) -> Parameter:
+    when = section.when
+    if section.int is not None or section.float is not None:
+        low, high = section.int if section.int is not None else section.float  # type: ignore[misc]
+        ranged = {"log": section.log, "steps": section.steps, "when": when}
+        if section.int is None:
+            return Float(name, low, high, step=section.step, **ranged)  # type: ignore[arg-type]
+        if section.step is not None and section.step != int(section.step):
+            raise InputError(f"step {section.step:g} came for whole numbers; give a whole step, or use float.")
+        step = None if section.step is None else int(section.step)
+        return Integer(name, int(low), int(high), step=step, **ranged)  # type: ignore[arg-type]
+    for field in ("step", "steps"):
+        if getattr(section, field) is not None:
+            raise InputError(
+                f"'{field}' belongs to a range of numbers: write {{int: [low, high], {field}: …}}, or remove it."
+            )
+    values: list[Any] = section.ordinal if section.ordinal is not None else section.choice or []
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
+    if section.log:
+        if not numbers:
+            raise InputError("'log' belongs to numbers: remove it.")
+        kind = Integer if all(isinstance(one, int) for one in values) else Float
+        return kind(name, values=tuple(values), log=True, when=when)
+    # Numbers have an order of their own; a model that knows it learns from fewer runs.
+    return (Ordinal if section.ordinal is not None or numbers else Categorical)(name, tuple(values), when=when)
+
+
+def _derived(job: Job) -> list[tuple[tuple[str, ...], Derived]]:
+    """Derived columns in their order, each with its place in the job file; the price catalog comes first."""
+    found: list[tuple[tuple[str, ...], Derived]] = []
+    if job.spec.prices is not None:
+        prices = job.spec.prices
+        with job.at("prices"):
+            if prices.machine not in job.spec.space:
+                hint = nearest(prices.machine, job.spec.space)
+                raise InputError(
+                    f"there is no parameter {prices.machine!r} that names machines; set prices.machine.{hint}"
+                )
+            named = job.spec.space[prices.machine]
+            machines = [str(one) for one in named.ordinal or named.choice or []]
+            table = load_catalog(job.file(prices.file), prices.region, machines or None, prices.spot)
+        found.append((("prices",), Joined({prices.machine: "instance_type"}, table)))
+    for name, section in job.spec.derived.items():
+        with job.at("derived", name):
+            found.append((("derived", name), _derived_column(job, name, section)))
+    return found
+
+
+def _derived_column(job: Job, name: str, section: DerivedSection) -> Derived:
+    if section.expression is not None:
+        return Computed(name, section.expression, feature=section.feature)
+    if section.map is not None:
+        return Mapped(name, section.map, _typed_keys(job, section.map, section.values or {}), feature=section.feature)
+    table = _csv(job.file(section.table or ""))
+    keys = [section.join] if isinstance(section.join, str) else list(section.join or ())
+    return Joined(keys, table, columns=section.columns, feature=section.feature)
+
+
+def _typed_keys(job: Job, source: str, mapping: dict[Any, Any]) -> dict[Any, Any]:
+    """Keys of a YAML mapping are texts; those of a column of numbers must be numbers again."""
+    section = job.spec.space.get(source)
+    values = [] if section is None else list(_parameter(source, section).values)
+    known = {str(value): value for value in values}
+    return {known.get(str(key), key): result for key, result in mapping.items()}
+
+
+def _csv(path: Path) -> dict[str, list[Any]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.reader(file))
+    except OSError as error:
+        raise InputError(f"the table {path} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(f"the table {path} is not a CSV file in UTF-8.") from None
+    if len(rows) < 2:
+        raise InputError(f"the table {path} has no rows below its heading.")
+    heading = [cell.strip() for cell in rows[0]]
+    for line, row in enumerate(rows[1:], start=2):
+        if len(row) != len(heading):
+            raise InputError(
+                f"the table {path}, line {line}, has {len(row)} cells where the heading has {len(heading)}."
+            )
+    return {name: _numbers_if_all([row[place].strip() for row in rows[1:]]) for place, name in enumerate(heading)}
+
+
+def _numbers_if_all(cells: list[str]) -> list[Any]:
+    for kind in (int, float):
+        try:
+            return [kind(cell) for cell in cells]
+        except ValueError:
+            continue
+    return list(cells)
+
+
+def _price(job: Job) -> str | float:
+    if job.spec.price is not None:
+        with job.at("price"):
+            if isinstance(job.spec.price, str):
+                Expression.parse(job.spec.price, "it")
+            return job.spec.price
+    if job.spec.prices is not None:
+        return "price_usd_per_hour"
+    raise InputError(
+        f"{job.document.at('price')}: the price of a configuration is missing; give dollars per hour, "
+        "such as 'price: 0.05 * threads', or a catalog in 'prices'."
+    )

@@ -1,0 +1,80 @@
+"""A job file that was read, and where it came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lynceus.document import Document
+from lynceus.document.tree import Tree
+from lynceus.errors import InputError
+from lynceus.job.model import JobFile
+
+
+@dataclass(frozen=True)
+class Job:
+    """A valid job file: its sections, the text they were read from (for places in messages), and its folder."""
+
+    spec: JobFile
+    document: Document
+    folder: Path
+    """Absolute; paths of the job file are relative to it."""
+
+    @classmethod
+    def read(cls, path: str | Path) -> Job:
+        """The job of a file."""
+        document = Document.read(path)
+        return cls(document.check(JobFile), document, Path(path).resolve().parent)
+
+    @classmethod
+    def parse(cls, text: str, folder: str | Path = ".", name: str = "job.yaml") -> Job:
+        """The job of a text."""
+        document = Document.parse(text, name)
+        return cls(document.check(JobFile), document, Path(folder).resolve())
+
+    @classmethod
+    def from_stored(cls, stored: Mapping[str, Any]) -> Job:
+        """The job that a study was created with, see `stored`."""
+        values = stored["job"]
+        document = Document(f"study {values.get('name', '')!r}", Tree(values, {(): 1}))
+        return cls(document.check(JobFile), document, Path(stored["folder"]))
+
+    def stored(self) -> dict[str, Any]:
+        """The job as plain JSON values for a study's record. Secrets stand in it as references, never as values."""
+        # A round trip refuses early what JSON cannot carry.
+        values: dict[str, Any] = json.loads(json.dumps({"job": self.document.tree.value, "folder": str(self.folder)}))
+        return values
+
+    @property
+    def name(self) -> str:
+        """The name of the study."""
+        return self.spec.name
+
+    @property
+    def workdir(self) -> Path:
+        """Where trials run."""
+        return (self.folder / Path(self.spec.workdir).expanduser()).resolve()
+
+    def file(self, name: str) -> Path:
+        """A file named in the job file."""
+        return self.folder / Path(name).expanduser()
+
+    @contextmanager
+    def at(self, *path: str | int) -> Iterator[None]:
+        """Say where in the job file a mistake stands that is found inside.
+
+        >>> job = Job.parse("name: a\\nrun: 'true'\\nspace: {n: [1]}\\nbudget: 1")
+        >>> with job.at("space", "n"):
+        ...     raise InputError("it is odd.")
+        Traceback (most recent call last):
+            ...
+        lynceus.errors.InputError: job.yaml:3: space.n: it is odd.
+        """
+        try:
+            yield
+        except InputError as error:
+            raise InputError(f"{self.document.at(*path)}: {error}") from None

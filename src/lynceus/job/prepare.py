@@ -1,0 +1,217 @@
+"""From a job file to everything that a study needs: the problem, the policy, the limits of each trial."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lynceus.errors import InputError
+from lynceus.job.configurations import space_of
+from lynceus.job.job import Job
+from lynceus.job.words import memory_gib
+from lynceus.policy import TIMEOUTS, Policy, preset
+from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
+from lynceus.space import Expression, Space
+from lynceus.space.column import nearest
+from lynceus.timeout import Timeout
+from lynceus.timeout.at_most import AtMost
+
+PLACEHOLDER = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
+"""`${name}` in an argument or an environment variable; `$${name}` is the text `${name}`."""
+_ESCAPED_OR_NAMED = re.compile(r"\$(\$\{[^{}]*\})|\$\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A job, checked as a whole."""
+
+    job: Job
+    problem: Problem
+    policy: Policy
+    baseline: int | None
+    """Row of the configuration used until now."""
+    cpus: NDArray[np.float64] | None
+    """Cores of a trial `[q]`; nothing: not limited."""
+    memory_gib: NDArray[np.float64] | None
+    """Memory of a trial in GiB `[q]`; nothing: not limited."""
+
+    @property
+    def parallel(self) -> int:
+        """Trials at the same time."""
+        return self.job.spec.trial.parallel
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what looks unintended."""
+        return self.problem.space.notes
+
+
+def prepare(job: Job, policy: str | None = None) -> Prepared:
+    """Build and check everything that a job file says; `policy` replaces the one it names."""
+    problem = problem_of(job)
+    checked_commands(job, problem.space)
+    checked_metrics(job, problem)
+    return Prepared(
+        job,
+        problem,
+        policy_of(job, policy),
+        _baseline(job, problem.space),
+        _amount(job, problem.space, "cpus"),
+        _amount(job, problem.space, "memory"),
+    )
+
+
+def problem_of(job: Job) -> Problem:
+    """The space with goal, limits, money and tariff."""
+    space, spec = space_of(job), job.spec
+    with job.at("objective"):
+        goal = Goal.parse(spec.objective)
+    limits = []
+    for place, text in enumerate(spec.constraints):
+        with job.at("constraints", place):
+            limits.append(Limit.parse(text))
+    with job.at("budget"):
+        usd = math.inf if spec.budget.cost is None else spec.budget.cost
+        budget = Budget(usd, spec.budget.max_trials, spec.budget.wall_clock)
+    billing = spec.billing
+    tariff = Tariff(billing.granularity, billing.minimum, billing.boot, billing.fee, tuple(billing.warm))
+    with job.at("billing", "warm"):
+        problem = Problem(space, goal, tuple(limits), budget, tariff)
+    with job.at("budget"):
+        _some_run_fits(problem)
+    return problem
+
+
+def _some_run_fits(problem: Problem) -> None:
+    least = problem.tariff.charge(0.0, float(problem.price.min()))
+    if problem.budget.usd < least:
+        raise InputError(
+            f"${problem.budget.usd:g} do not even pay the start of the cheapest configuration (${least:.4g}); raise budget.cost."
+        )
+
+
+def policy_of(job: Job, name: str | None = None) -> Policy:
+    """The policy with the timeout that the section `trial` names."""
+    trial = job.spec.trial
+    named = job.spec.policy if name is None else name
+    timeout = None if trial.timeout == "auto" else trial.timeout
+    if timeout is not None and timeout not in TIMEOUTS:
+        with job.at("trial", "timeout"):
+            hint = nearest(timeout, ["auto", *TIMEOUTS]) or f" Known are auto, {', '.join(TIMEOUTS)}."
+            raise InputError(f"there is no rule {timeout!r}.{hint}")
+    from lynceus.policy.compose import compose
+
+    with job.at("policy"):
+        policy = preset(named) if isinstance(named, str) else compose(named)
+    if timeout is not None:
+        policy = replace(policy, timeout=TIMEOUTS[timeout])
+    if trial.max_duration is not None:
+        policy = replace(policy, timeout=Timeout(AtMost(trial.max_duration, policy.timeout.cap), policy.timeout.fill))
+    return policy
+
+
+def checked_commands(job: Job, space: Space) -> None:
+    """Refuse placeholders that name nothing, and values that would be pasted into a script without `shell: true`."""
+    spec = job.spec
+    names = {parameter.name: parameter for parameter in space.parameters}
+    texts = {("envs", name): value for name, value in spec.envs.items()}
+    if isinstance(spec.run, list):
+        texts |= {("run", place): value for place, value in enumerate(spec.run)}  # type: ignore[misc]
+        if spec.shell:
+            with job.at("shell"):
+                raise InputError("shell: true belongs to a script; write run as one text, or remove it.")
+    for path, text in texts.items():
+        for word in PLACEHOLDER.findall(text):
+            if word not in names:
+                with job.at(*path):
+                    hint = nearest(word, names) or f" Parameters are {', '.join(names)}."
+                    raise InputError(
+                        f"${{{word}}} names no parameter of the space.{hint} (write $${{...}} for the text itself)"
+                    )
+    if isinstance(spec.run, str) and not spec.shell:
+        for word in PLACEHOLDER.findall(spec.run):
+            if word in names and word not in spec.envs:
+                with job.at("run"):
+                    raise InputError(
+                        f'the script uses ${{{word}}}, but values are not pasted into scripts: write "${variable(word)}", '
+                        "or add shell: true to have them pasted with quotes."
+                    )
+    with job.at("workdir"):
+        if not job.workdir.is_dir():
+            raise InputError(f"the folder {job.workdir} does not exist; create it or correct workdir.")
+    for name in spec.envs.keys() & spec.secrets.keys():
+        with job.at("secrets", name):
+            raise InputError(f"{name} stands in envs, too; keep one of them.")
+
+
+def checked_metrics(job: Job, problem: Problem) -> None:
+    """Refuse regular expressions that cannot give one number."""
+    for name, pattern in job.spec.metrics.items():
+        with job.at("metrics", name):
+            try:
+                groups = re.compile(pattern).groups
+            except re.error as error:
+                raise InputError(f"{pattern!r} is no regular expression: {error}.") from None
+            if groups != 1:
+                raise InputError(f"{pattern!r} has {groups} groups; put one pair of parentheses around the number.")
+            if name in ("time", "cost", "runtime"):
+                raise InputError(f"{name} is measured by Lynceus itself; give the metric another name.")
+
+
+def variable(parameter: str) -> str:
+    """The environment variable that brings a parameter's value to the job.
+
+    >>> variable("executor-memory")
+    'LYNCEUS_PARAM_EXECUTOR_MEMORY'
+    """
+    return "LYNCEUS_PARAM_" + re.sub(r"[^A-Za-z0-9]", "_", parameter).upper()
+
+
+def _baseline(job: Job, space: Space) -> int | None:
+    if job.spec.baseline is None:
+        return None
+    with job.at("baseline"):
+        return space.row(job.spec.baseline)
+
+
+def _amount(job: Job, space: Space, field: str) -> NDArray[np.float64] | None:
+    value: float | str | None = getattr(job.spec.resources, field)
+    if value is None:
+        return None
+    if isinstance(value, str) and field == "memory" and (gib := memory_gib(value)) is not None:
+        value = gib
+    with job.at("resources", field):
+        if isinstance(value, str):
+            column = Expression.parse(value, "it").evaluate(space.columns)
+        else:
+            column = np.full(len(space), value)
+        try:
+            amounts = np.array([float(cell) for cell in column.tolist()])
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{value!r} is not a number for every configuration; map texts to numbers in 'derived'."
+            ) from None
+        if not (np.isfinite(amounts) & (amounts > 0)).all():
+            raise InputError(f"{value!r} is {amounts.min():g} for some configuration; give amounts above 0.")
+        return amounts
+
+
+def filled(text: str, params: Mapping[str, object]) -> str:
+    """An argument with the values of a configuration in place of `${name}`; `$${name}` stands for the text itself.
+
+    >>> filled("--depth=${depth} $${HOME}", {"depth": 3})
+    '--depth=3 ${HOME}'
+    """
+    return _ESCAPED_OR_NAMED.sub(lambda found: found[1] if found[1] else as_text(params.get(found[2], "")), text)
+
+
+def as_text(value: object) -> str:
+    """A value as the job receives it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,48 @@
+"""Secrets: looked up when a trial starts, handed to the job as environment variables, kept nowhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from lynceus.errors import InputError
+from lynceus.job.job import Job
+
+HIDDEN = "•••"
+"""What stands in place of a secret's value in anything that is shown."""
+
+
+def secrets_of(job: Job, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The values of a job's secrets, by the variable that brings them to the job."""
+    return {name: _value(job, name, source, environment) for name, source in job.spec.secrets.items()}
+
+
+def hidden(text: str, secrets: Mapping[str, str]) -> str:
+    """A text without the values of secrets.
+
+    >>> hidden("token=abcd1234", {"TOKEN": "abcd1234"})
+    'token=•••'
+    """
+    for value in sorted(secrets.values(), key=len, reverse=True):
+        # A value of one or two characters would also be found where it is no secret, and hiding it would tell it.
+        if len(value) > 2:
+            text = text.replace(value, HIDDEN)
+    return text
+
+
+def _value(job: Job, name: str, source: str, environment: Mapping[str, str]) -> str:
+    kind, _, where = source.partition(":")
+    with job.at("secrets", name):
+        if kind == "env":
+            if where not in environment:
+                raise InputError(
+                    f"the variable {where} is not set in your environment; set it before you run the study."
+                )
+            return environment[where]
+        try:
+            return (job.folder / Path(where).expanduser()).read_text(encoding="utf-8").rstrip("\r\n")
+        except FileNotFoundError:
+            raise InputError(f"the file {where} does not exist; create it or correct the reference.") from None
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"the file {where} cannot be read as UTF-8 text.") from None
