@@ -1,0 +1,5 @@
+"""The command line: thin skins over the library. `main` is the entry point."""
+
+from lynceus.cli.app import main
+
+__all__ = ["main"]

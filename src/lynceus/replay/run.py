@@ -1,0 +1,121 @@
+"""One replay: a policy, a seed, a table, and what each trial brought."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from lynceus.engine import explore
+from lynceus.executor import Clock, PretendedClock, TableExecutor
+from lynceus.history import End, Observation, Order
+from lynceus.policy import Policy
+from lynceus.replay.job import ReplayJob
+from lynceus.replay.score import Reached, reached, true_value
+from lynceus.situation import feasible_runs
+from lynceus.study import STATES, Study
+
+Until = Literal["optimum", "end"]
+"""Replay until the optimum has been run (nothing that is measured changes afterwards), or until the policy stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One trial of a replay."""
+
+    params: Mapping[str, object]
+    state: str
+    """COMPLETE, TIMEOUT or FAIL."""
+    charged_usd: float
+    spent_usd: float
+    """All charges so far."""
+    cno: float
+    """Of the best run so far that finished and kept every limit; infinite while there is none."""
+    decision_s: float
+    """Seconds that the policy thought about this trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """All trials of one seed, in the order in which they settled."""
+
+    policy: str
+    seed: int
+    steps: tuple[Step, ...]
+    reason: str
+    """Why it ended."""
+    cno_at_stop: float | None
+    """CNO of what the policy recommended when it stopped by itself; infinite: nothing, or a configuration that breaks a
+    limit; nothing: it was not asked, because the replay ended at the optimum."""
+
+    def reached(self, level: float) -> Reached:
+        """When the CNO first was at most `level`."""
+        return reached([step.cno for step in self.steps], [step.spent_usd for step in self.steps], level)
+
+
+class TimedStudy(Study):
+    """A study that notes how long each order took, and takes no more orders once the judge has seen enough."""
+
+    def __init__(self, job: ReplayJob, policy: Policy, seed: int, clock: Clock) -> None:
+        super().__init__(job.problem, policy, seed=seed, name=job.name, clock=clock)
+        self.enough = False
+        self.decision_s: dict[int, float] = {}
+
+    def order(self) -> Order | None:
+        """The next order, timed."""
+        if self.enough:
+            return None
+        began = time.perf_counter()
+        order = super().order()
+        if order is not None:
+            self.decision_s[order.number] = time.perf_counter() - began
+        return order
+
+
+def replay(job: ReplayJob, policy: Policy, seed: int, *, until: Until = "optimum", parallel: int = 1) -> Replay:
+    """Let a policy explore the table once."""
+    clock = PretendedClock()
+    study = TimedStudy(job, fitted(policy, job), seed, clock)
+    steps: list[Step] = []
+    best, spent = math.inf, 0.0
+
+    def settled(seen: Observation) -> None:
+        nonlocal best, spent
+        spent += seen.outcome.charged_usd
+        for _, value in feasible_runs(job.problem, (seen,)):
+            best = min(best, value)
+        cno = math.inf if math.isinf(best) else job.optimum.cno(best)
+        steps.append(
+            Step(
+                job.problem.space.point(seen.row),
+                str(STATES[seen.outcome.end]),
+                seen.outcome.charged_usd,
+                spent,
+                cno,
+                study.decision_s[seen.order.number],
+            )
+        )
+        study.enough = until == "optimum" and cno <= 1.0
+
+    explore(study, TableExecutor(job.problem, job.measurements, clock), clock, parallel=parallel, settled=settled)
+    if study.enough:
+        return Replay(policy.name, seed, tuple(steps), "the optimum was run", None)
+    return Replay(policy.name, seed, tuple(steps), study.reason or "", _recommended_cno(job, study))
+
+
+def fitted(policy: Policy, job: ReplayJob) -> Policy:
+    """The policy with a fill that extrapolates progress aimed at the job's own target, unless it names another."""
+    fill = policy.timeout.fill
+    default = next((field.default for field in fields(fill) if field.name == "target"), None)  # type: ignore[arg-type]
+    if job.target is None or default is None or getattr(fill, "target") != default:  # noqa: B009
+        return policy
+    aimed = replace(fill, target=job.target)  # type: ignore[type-var]
+    return replace(policy, timeout=replace(policy.timeout, fill=aimed))
+
+
+def _recommended_cno(job: ReplayJob, study: Study) -> float:
+    advice = study.recommend() if any(seen.outcome.end is End.FINISHED for seen in study.history) else None
+    value = None if advice is None else true_value(job.problem, job.measurements, advice.row)
+    return math.inf if value is None else job.optimum.cno(value)

@@ -1,0 +1,75 @@
+"""The YAML that turns a table of measurements into a replayable job, as a model (its JSON Schema comes for free)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from lynceus.document import Duration, Money, Section
+
+
+class ParameterSpec(Section):
+    """How a column is to be read as a parameter."""
+
+    kind: Literal["categorical", "ordinal", "numeric"] | None = None
+    """Nothing: ordinal if the column holds numbers, categorical otherwise."""
+    log: bool = False
+    """Model the logarithm: doubling matters, not adding. Numbers only."""
+    order: list[str | int | float | bool] | None = None
+    """The values of an ordinal parameter in their order; nothing: ascending numbers, else order of appearance."""
+
+
+class ProgressSpec(Section):
+    """A column with the progress of each run, as numbers separated by blanks."""
+
+    column: str
+    every: Duration = 30.0
+    """Time between two numbers."""
+    target: float | None = None
+    """Progress at which the job is done; the fill of a timeout that extrapolates progress aims at it."""
+
+
+class DeadlineSpec(Section):
+    """A deadline relative to the table."""
+
+    quantile: Annotated[float, Field(ge=0, le=1)]
+    """The value at 0-based index round(n·q) of the n sorted times; 0.5 is the rule of the papers."""
+
+
+class BillingSpec(Section):
+    """How running time becomes money."""
+
+    granularity: Duration = 0.0
+    minimum: Duration = 0.0
+    boot: Duration = 0.0
+    fee: Money = 0.0
+
+
+class ReplaySpec(Section):
+    """A job to replay."""
+
+    name: str | None = None
+    """What results call the job; nothing: the file's name."""
+    description: str = ""
+    source: str = ""
+    """Who measured the table."""
+    table: str
+    """A CSV or Parquet file, relative to this document or to the data folder."""
+    parameters: list[str] | dict[str, ParameterSpec | None]
+    """Columns that were varied."""
+    features: list[str] = []
+    """Further columns that models may read."""
+    time: str = "time_s"
+    """The column with seconds."""
+    price: str | float = "price_usd_per_hour"
+    """Dollars per hour of the whole configuration: a column, an expression over columns, or a number."""
+    metrics: dict[str, str] = {}
+    """Reported metrics: name in objective and constraints → column."""
+    progress: ProgressSpec | None = None
+    objective: str = "cost"
+    constraints: list[str] = []
+    deadline: Duration | DeadlineSpec | None = None
+    billing: BillingSpec = BillingSpec()
+    budget: Money | None = None
+    """Dollars for the whole exploration; nothing: unlimited."""
