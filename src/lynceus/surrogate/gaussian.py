@@ -79,7 +79,7 @@ class GaussianModel:
         std = np.empty_like(mean)
         for part in _chunks(len(self.mean), max(len(self.rows), len(distinct))):
             columns, own_mean, own_variance = self._columns(distinct, part)
-            for some in _chunks(len(extra_rows), part.stop - part.start):
+            for some in _chunks(len(extra_rows), 8 * (part.stop - part.start)):
                 first, second = updates.only(some).moments(columns, own_mean, own_variance)
                 mean[some, part] = self.shift + self.scale * first
                 std[some, part] = self.scale * np.sqrt(np.maximum(second - np.square(first), _LEAST_VARIANCE))
@@ -90,7 +90,7 @@ class GaussianModel:
         generator = np.random.default_rng(seed)
         rows = np.asarray(rows, dtype=np.int64)
         drawn = []
-        before, between = self.inputs.gaps(self.rows, rows), self.inputs.gaps(rows, rows)
+        before, between = self.inputs.gaps(self.rows[:, np.newaxis], rows), self.inputs.gaps(rows[:, np.newaxis], rows)
         for member, times in enumerate(generator.multinomial(count, self.weights)):
             if times:
                 hyper = self.hyper.only(slice(member, member + 1))
@@ -104,24 +104,29 @@ class GaussianModel:
     def _columns(self, distinct: IntArray, part: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Posterior covariance `[h,u,c]` of u rows with a part of the candidates, its means and variances `[h,c]`."""
         candidates = np.arange(part.start, part.stop)
-        seen = self.inverse @ self.hyper.covariance(self.inputs.gaps(self.rows, candidates))
-        seen_there = self.inverse @ self.hyper.covariance(self.inputs.gaps(self.rows, distinct))
-        columns = self.hyper.covariance(self.inputs.gaps(distinct, candidates)) - seen_there.transpose(0, 2, 1) @ seen
+        seen = self.inverse @ self._between(self.rows, candidates)
+        seen_there = self.inverse @ self._between(self.rows, distinct)
+        columns = self._between(distinct, candidates) - seen_there.transpose(0, 2, 1) @ seen
         variance = (self.hyper.signal + self.hyper.constant)[:, np.newaxis] - np.square(seen).sum(axis=1)
         return columns, (self.whitened[:, np.newaxis] @ seen)[:, 0], np.maximum(variance, _LEAST_VARIANCE)
 
     def _updates(self, distinct: IntArray, places: IntArray, y: FloatArray) -> Updates:
         """The e × e systems of each situation and member."""
-        seen = self.inverse @ self.hyper.covariance(self.inputs.gaps(self.rows, distinct))
-        covariance = self.hyper.covariance(self.inputs.gaps(distinct, distinct)) - seen.transpose(0, 2, 1) @ seen
+        seen = self.inverse @ self._between(self.rows, distinct)
         mean = (self.whitened[:, np.newaxis] @ seen)[:, 0]
-        system = covariance[:, places[:, :, np.newaxis], places[:, np.newaxis, :]]
-        system = system + self.hyper.noise[:, np.newaxis, np.newaxis, np.newaxis] * np.eye(places.shape[1])
+        rows, known = distinct[places], seen.transpose(0, 2, 1)[:, places]
+        system = self.hyper.covariance(self.inputs.gaps(rows[:, :, np.newaxis], rows[:, np.newaxis, :]))
+        system -= known @ known.transpose(0, 1, 3, 2)
+        system += self.hyper.noise[:, np.newaxis, np.newaxis, np.newaxis] * np.eye(places.shape[1])
         inverse = inverse_lower(lower_factor(system))
         residual = (inverse @ (y - mean[:, places])[..., np.newaxis])[..., 0]
         log_size = np.log(np.diagonal(inverse, axis1=2, axis2=3)).sum(axis=2)
         log_weights = np.log(self.weights)[:, np.newaxis] - 0.5 * np.square(residual).sum(axis=2) + log_size
         return Updates(places, inverse, residual, weights_of(log_weights.T).T)
+
+    def _between(self, left: IntArray, right: IntArray) -> FloatArray:
+        """Prior covariance of each member between two lists of rows, `[h, len(left), len(right)]`."""
+        return self.hyper.covariance(self.inputs.gaps(left[:, np.newaxis], right))
 
 
 def fit(
@@ -145,17 +150,15 @@ def fit(
     numeric = inputs.numeric.shape[1]
     before = prior(settings, numeric, inputs.categorical.shape[1])
     middle = Hyper.of_logs(before.mean[np.newaxis], numeric, settings.constant)
-    stand_in = propagate(middle.covariance(inputs.gaps(rows, rows)), target, middle.noise, bounds)
+    stand_in = propagate(middle.covariance(inputs.gaps(rows[:, np.newaxis], rows)), target, middle.noise, bounds)
     lower = np.tril_indices(len(rows))
-    gaps = inputs.gaps(rows, rows)[:, *lower]
+    gaps = inputs.gaps(rows[lower[0]], rows[lower[1]])
 
     def log_likelihood(theta: FloatArray) -> FloatArray:
         """With the bounds' sites as the prior's median vector has them, to avoid an iteration per draw."""
         hyper = Hyper.of_logs(theta, numeric, settings.constant)
-        covariance = np.zeros((len(theta), len(rows), len(rows)))
-        covariance[:, *lower] = hyper.covariance(gaps)
         variance = np.where(bounds, stand_in.variance, hyper.noise[:, np.newaxis])
-        return _log_evidence(covariance, stand_in.mean[0], variance)
+        return _log_evidence(hyper.covariance(gaps), stand_in.mean[0], variance)
 
     theta, weights = weighted_draws(before, log_likelihood, settings, np.random.default_rng(seed))
     hyper = Hyper.of_logs(theta, numeric, settings.constant)
@@ -192,7 +195,7 @@ def _assembled(
     count = len(inputs.numeric)
     mean, second = np.empty(count), np.empty(count)
     for part in _chunks(count, len(hyper) * len(rows)):
-        seen = solved.inverse @ hyper.covariance(inputs.gaps(rows, np.arange(part.start, part.stop)))
+        seen = solved.inverse @ hyper.covariance(inputs.gaps(rows[:, np.newaxis], np.arange(part.start, part.stop)))
         member = (solved.whitened[:, np.newaxis] @ seen)[:, 0]
         variance = (hyper.signal + hyper.constant)[:, np.newaxis] - np.einsum("hnc,hnc->hc", seen, seen)
         mean[part] = weights @ member
@@ -218,7 +221,7 @@ class _Solved:
 
 
 def _solved(inputs: Inputs, hyper: Hyper, rows: IntArray, target: FloatArray, bounds: BoolArray) -> _Solved:
-    covariance = hyper.covariance(inputs.gaps(rows, rows))
+    covariance = hyper.covariance(inputs.gaps(rows[:, np.newaxis], rows))
     sites = propagate(covariance, target, hyper.noise, bounds)
     noisy = covariance + sites.variance[:, :, np.newaxis] * np.eye(len(rows))
     inverse = inverse_lower(lower_factor(noisy))
@@ -227,14 +230,15 @@ def _solved(inputs: Inputs, hyper: Hyper, rows: IntArray, target: FloatArray, bo
     return _Solved(inverse, whitened, log_size - 0.5 * np.square(whitened).sum(axis=1) + sites.log_scale)
 
 
-def _log_evidence(covariance: FloatArray, y: FloatArray, variance: FloatArray) -> FloatArray:
-    """Log marginal likelihood `[h]` of `y [n]` alone, from the lower triangles `covariance [h,n,n]`.
+def _log_evidence(packed: FloatArray, y: FloatArray, variance: FloatArray) -> FloatArray:
+    """Log marginal likelihood `[h]` of `y [n]` with site variances `[h,n]`, from lower triangles `packed [h,n(n+1)/2]`.
 
     The factor of C with y as one more row has a = L⁻¹ y in that row: no system is solved.
     """
     members, size = variance.shape
-    bordered = np.empty((members, size + 1, size + 1))
-    bordered[:, :size, :size] = covariance
+    place = np.zeros((size + 1, size + 1), dtype=np.intp)
+    place[np.tril_indices(size)] = np.arange(packed.shape[1])
+    bordered = np.take(packed, place.ravel(), axis=1).reshape(members, size + 1, size + 1)
     bordered[:, np.arange(size), np.arange(size)] += variance
     bordered[:, size, :size] = y
     bordered[:, size, size] = _CORNER

@@ -51,10 +51,18 @@ class Inputs:
         return cls((numeric - low) / np.where(span > 0.0, span, 1.0), features[:, is_category].astype(np.float64))
 
     def gaps(self, left: IntArray, right: IntArray) -> FloatArray:
-        """Squared distance per numeric feature, then inequality per category, `[d, len(left), len(right)]`."""
-        near = self.numeric[left].T[:, :, np.newaxis] - self.numeric[right].T[:, np.newaxis, :]
-        unlike = self.categorical[left].T[:, :, np.newaxis] != self.categorical[right].T[:, np.newaxis, :]
-        return np.concatenate([np.square(near), unlike.astype(np.float64)])
+        """Squared distance per numeric feature, then inequality per category, `[d, ...]`, between two sets of rows.
+
+        The rows broadcast against each other: `gaps(rows[:, None], others)` is a matrix of gaps per feature.
+        """
+        numeric, categorical = self.numeric.T, self.categorical.T
+        gaps = np.empty((len(numeric) + len(categorical), *np.broadcast_shapes(left.shape, right.shape)))
+        for gap, feature in zip(gaps, numeric, strict=False):
+            np.subtract(feature[left], feature[right], out=gap)
+            np.square(gap, out=gap)
+        for gap, feature in zip(gaps[len(numeric) :], categorical, strict=True):
+            np.not_equal(feature[left], feature[right], out=gap)
+        return gaps
 
 
 @dataclass(frozen=True, eq=False, slots=True)
