@@ -16,6 +16,8 @@
 
 #include "forest.h"
 
+enum { MOST_KEPT = 1 << 15 };
+
 typedef struct {
     char *nodes;             /* bump arena of this level's own nodes */
     const Node **roots;      /* [m*trees] */
@@ -91,13 +93,27 @@ static double *open_inverse(Worker *w) {
     return inverse;
 }
 
+/* Room for the subtrees that situations may share; none if there is only one situation. */
+static void open_memo(Worker *w) {
+    Memo *memo = &w->grower.memo;
+    if (w->p->e == 0 || w->p->b < 2) return;
+    size_t capacity = 256, nodes;
+    while (capacity < MOST_KEPT && capacity < 16 * (size_t)w->p->b) capacity *= 2;
+    nodes = 4 * capacity;
+    memo->entries = take(w, capacity * sizeof(Kept));
+    memo->next = take(w, nodes * w->grower.node_bytes);
+    if (w->failed) return;
+    memo->end = memo->next + nodes * w->grower.node_bytes;
+    memo->capacity = capacity;
+}
+
 static void open_grower(Worker *w) {
     const Problem *p = w->p;
     Grower *g = &w->grower;
-    int attributes = p->growth.attributes < p->table.d ? p->growth.attributes : p->table.d;
     g->table = &p->table;
     g->growth = &p->growth;
     g->slots = p->n + p->e;
+    g->real = p->n;
     g->member_words = (g->slots + 63) / 64;
     g->node_bytes = sizeof(Node) + (size_t)g->member_words * sizeof(uint64_t);
     g->touched_words = (p->table.widest + 63) / 64;
@@ -106,22 +122,24 @@ static void open_grower(Worker *w) {
     g->inverse = open_inverse(w);
     g->candidates = take(w, (size_t)(g->slots + 2) * p->table.words * sizeof(uint64_t));
     g->order = take(w, (size_t)p->table.d * sizeof(int32_t));
-    g->bins = take(w, (size_t)attributes * p->table.widest * sizeof(Bin));
-    g->touched = take(w, (size_t)attributes * g->touched_words * sizeof(uint64_t));
+    g->list = take(w, (size_t)g->slots * sizeof(int32_t));
+    g->bins = take(w, (size_t)p->table.widest * sizeof(Sums));
+    g->touched = take(w, (size_t)g->touched_words * sizeof(uint64_t));
     if (w->failed) return;
     for (int i = 0; i < p->table.q; i++) g->candidates[i >> 6] |= (uint64_t)1 << (i & 63);
 }
 
 static void set_slot(Worker *w, int slot, int64_t row) {
     const Table *t = &w->p->table;
-    for (int f = 0; f < t->d; f++) w->grower.slot_codes[(size_t)slot * t->d + f] = t->codes[(size_t)f * t->q + row];
+    for (int f = 0; f < t->d; f++) w->grower.slot_codes[(size_t)f * w->grower.slots + slot] = t->codes[(size_t)f * t->q + row];
 }
 
-static Point point_of(double weight, double told) { return (Point){weight, weight * told, weight * told * told}; }
+static Point point_of(double weight, double told) { return (Point){{weight, weight * told}, weight * told * told, told}; }
 
 static void set_tree(Worker *w, Level *level, int tree, int own) {
     size_t q = padded(w->p->table.q);
     Grower *g = &w->grower;
+    g->tree = tree;
     g->points = w->points + (size_t)tree * g->slots;
     g->mean = level->own_mean + tree * q;
     g->variance = level->own_variance ? level->own_variance + tree * q : NULL;
@@ -155,6 +173,7 @@ static void grow_real(Worker *w) {
         }
     }
     g->free_node = level->nodes;
+    g->lasting = 1;
     for (int tree = 0; tree < p->m * p->trees; tree++) {
         const double *told = g->told + (size_t)(tree / p->trees) * g->slots;
         for (int i = 0; i < p->n; i++)
@@ -163,6 +182,7 @@ static void grow_real(Worker *w) {
         level->roots[tree] = grow_tree(g, p->seeds[tree]);
         if (level->roots[tree]->w <= 0) fill_empty(w, level, tree, p->n);
     }
+    g->lasting = 0;
 }
 
 /* Level l of a situation from level l - 1: insert its imagined observation l - 1. */
@@ -270,6 +290,7 @@ static void open_worker(Worker *w, const Problem *p) {
     w->p = p;
     w->held = -1;
     open_grower(w);
+    open_memo(w);
     open_levels(w);
     w->points = take(w, trees * (size_t)w->grower.slots * sizeof(Point));
     w->centre = take(w, (size_t)p->m * sizeof(double));

@@ -17,6 +17,9 @@
  * the path only, so a tree with one more observation shares most nodes with the tree before it, and siblings (situations
  * that differ in their last imagined observation) start from the same parent tree. See batch.c for these levels.
  *
+ * A subtree that is grown anew for one situation is often grown anew for the next: where the observation does not enter,
+ * its members are real observations only. Such subtrees are kept by place and members (Memo) and only painted again.
+ *
  * One condition reaches across subtrees: min_variance compares a node with the whole bag, whose variance the new
  * observation changes. Every node therefore knows between which thresholds its subtree stays as it is (stopped, kept).
  *
@@ -50,8 +53,6 @@ static inline uint64_t hashed(uint64_t key, uint64_t index) {
 
 static inline int lowest_bit(uint64_t word) { return __builtin_ctzll(word); }
 
-static inline int holds(const uint64_t *set, int i) { return (int)(set[i >> 6] >> (i & 63) & 1); }
-
 /* First code at or above the threshold, within low+1..high. */
 static int32_t cut_between(const Table *t, int feature, double threshold, int32_t low, int32_t high) {
     const double *values = t->values + t->starts[feature];
@@ -76,27 +77,38 @@ static int32_t next_attribute(Grower *g, uint64_t key, int j) {
     return attribute;
 }
 
-/* Sum the node's observations into the bins of `count` attributes. */
-static void fill_bins(Grower *g, const uint64_t *members, const int32_t *attributes, int count) {
-    int d = g->table->d;
+/* The node's observations as a list; returns how many. */
+static int list_members(Grower *g, const uint64_t *members) {
+    int count = 0;
     for (int word = 0; word < g->member_words; word++)
-        for (uint64_t rest = members[word]; rest; rest &= rest - 1) {
-            int slot = word * 64 + lowest_bit(rest);
-            const int32_t *codes = g->slot_codes + (size_t)slot * d;
-            Point point = g->points[slot];
-            for (int k = 0; k < count; k++) {
-                int32_t code = codes[attributes[k]];
-                Bin *bin = g->bins + (size_t)k * g->table->widest + code;
-                bin->w += point.w;
-                bin->s += point.wy;
-                g->touched[(size_t)k * g->touched_words + (code >> 6)] |= (uint64_t)1 << (code & 63);
-            }
+        for (uint64_t rest = members[word]; rest; rest &= rest - 1) g->list[count++] = word * 64 + lowest_bit(rest);
+    return count;
+}
+
+/* Sum the listed observations into bins by code. Up to 64 codes the set of touched bins stays in a register. */
+static void fill_bins(Grower *g, int count, int32_t feature) {
+    const int32_t *codes = g->slot_codes + (size_t)feature * g->slots;
+    Sums *bins = g->bins;
+    if (g->touched_words == 1) {
+        uint64_t touched = 0;
+        for (int i = 0; i < count; i++) {
+            int slot = g->list[i], code = codes[slot];
+            bins[code] += g->points[slot].sums;
+            touched |= (uint64_t)1 << code;
         }
+        g->touched[0] = touched;
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        int slot = g->list[i], code = codes[slot];
+        bins[code] += g->points[slot].sums;
+        g->touched[code >> 6] |= (uint64_t)1 << (code & 63);
+    }
 }
 
 /* Reduction of the sum of squared deviations, given the left side's weight and sum; -1 if a side is too light. */
-static inline double reduction(const Grower *g, const Node *node, double wl, double sl, double whole) {
-    double wr = node->w - wl, sr = node->s - sl, min_leaf = g->growth->min_leaf;
+static inline double reduction(const Grower *g, const Node *node, Sums left, double whole) {
+    double wl = left[0], sl = left[1], wr = node->w - wl, sr = node->s - sl, min_leaf = g->growth->min_leaf;
     if (wl < min_leaf || wr < min_leaf) return -1;
     return sl * sl * g->inverse[(int)wl] + sr * sr * g->inverse[(int)wr] - whole;
 }
@@ -106,115 +118,95 @@ static inline void consider(Split *best, double gain, double tie, int32_t featur
 }
 
 /* Best midpoint of one attribute; empties its bins. */
-static void scan_best(Grower *g, int k, int32_t feature, const Node *node, Split *best) {
-    Bin *bins = g->bins + (size_t)k * g->table->widest;
-    uint64_t *touched = g->touched + (size_t)k * g->touched_words;
-    double wl = 0, sl = 0, whole = node->s * node->s * g->inverse[(int)node->w], tie = TIE * node->ss;
+static void scan_best(Grower *g, int32_t feature, const Node *node, Split *best) {
+    double whole = node->s * node->s * g->inverse[(int)node->w], tie = TIE * node->ss;
+    Sums left = {0, 0};
     int32_t low = -1;
     for (int word = 0; word < g->touched_words; word++) {
-        for (uint64_t rest = touched[word]; rest; rest &= rest - 1) {
+        for (uint64_t rest = g->touched[word]; rest; rest &= rest - 1) {
             int32_t code = word * 64 + lowest_bit(rest);
-            if (low >= 0) consider(best, reduction(g, node, wl, sl, whole), tie, feature, low, code);
-            wl += bins[code].w;
-            sl += bins[code].s;
-            bins[code] = (Bin){0, 0};
+            if (low >= 0) consider(best, reduction(g, node, left, whole), tie, feature, low, code);
+            left += g->bins[code];
+            g->bins[code] = (Sums){0, 0};
             low = code;
         }
-        touched[word] = 0;
+        g->touched[word] = 0;
     }
+}
+
+/* Smallest and largest touched code. */
+static void touched_range(const Grower *g, int32_t *low, int32_t *high) {
+    int first = 0, last = g->touched_words - 1;
+    while (!g->touched[first]) first++;
+    while (!g->touched[last]) last--;
+    *low = first * 64 + lowest_bit(g->touched[first]);
+    *high = last * 64 + 63 - __builtin_clzll(g->touched[last]);
+}
+
+/* The cut of a random threshold between the values of two codes; `tried` counts the node's attributes. */
+static int32_t random_cut(const Grower *g, uint64_t key, int tried, int32_t feature, int32_t low, int32_t high) {
+    const double *values = g->table->values + g->table->starts[feature];
+    double u = (double)(hashed(key, 4 + 2 * (uint64_t)tried) >> 11) * 0x1p-53;
+    return cut_between(g->table, feature, values[low] + u * (values[high] - values[low]), low, high);
 }
 
 /* One random threshold between the node's smallest and largest value of the attribute; empties its bins. */
-static void scan_random(Grower *g, int k, int32_t feature, const Node *node, double u, Split *best) {
-    Bin *bins = g->bins + (size_t)k * g->table->widest;
-    uint64_t *touched = g->touched + (size_t)k * g->touched_words;
-    const double *values = g->table->values + g->table->starts[feature];
-    int first = 0, last = g->touched_words - 1;
-    while (!touched[first]) first++;
-    while (!touched[last]) last--;
-    int32_t low = first * 64 + lowest_bit(touched[first]), high = last * 64 + 63 - __builtin_clzll(touched[last]);
-    int32_t cut = low < high ? cut_between(g->table, feature, values[low] + u * (values[high] - values[low]), low, high)
-                             : high + 1;
-    double wl = 0, sl = 0, whole = node->s * node->s * g->inverse[(int)node->w];
-    for (int word = first; word <= last; word++) {
-        for (uint64_t rest = touched[word]; rest; rest &= rest - 1) {
+static void scan_random(Grower *g, uint64_t key, int tried, int32_t feature, const Node *node, Split *best) {
+    int32_t low, high;
+    touched_range(g, &low, &high);
+    int32_t cut = low < high ? random_cut(g, key, tried, feature, low, high) : 0;
+    Sums left = {0, 0};
+    for (int word = low >> 6; word <= high >> 6; word++) {
+        for (uint64_t rest = g->touched[word]; rest; rest &= rest - 1) {
             int32_t code = word * 64 + lowest_bit(rest);
-            if (code < cut) {
-                wl += bins[code].w;
-                sl += bins[code].s;
-            }
-            bins[code] = (Bin){0, 0};
+            if (code < cut) left += g->bins[code];
+            g->bins[code] = (Sums){0, 0};
         }
-        touched[word] = 0;
+        g->touched[word] = 0;
     }
-    if (low < high)
-        consider(best, reduction(g, node, wl, sl, whole), TIE * node->ss, feature, cut - 1, cut);
-}
-
-static inline void scan(Grower *g, uint64_t key, int tried, int k, const Node *node, Split *best) {
-    int32_t feature = g->order[tried];
-    if (g->growth->random_splits) {
-        double u = (double)(hashed(key, 4 + 2 * (uint64_t)tried) >> 11) * 0x1p-53;
-        scan_random(g, k, feature, node, u, best);
-    } else
-        scan_best(g, k, feature, node, best);
-}
-
-/* How many observations: 0, 1, 2, or 3 for more; the first two of them into slots. */
-static int few_members(const Grower *g, const uint64_t *members, int slots[2]) {
-    int count = 0;
-    for (int word = 0; word < g->member_words; word++)
-        for (uint64_t rest = members[word]; rest; rest &= rest - 1) {
-            if (count == 2) return 3;
-            slots[count++] = word * 64 + lowest_bit(rest);
-        }
-    return count;
+    double whole = node->s * node->s * g->inverse[(int)node->w];
+    if (low < high) consider(best, reduction(g, node, left, whole), TIE * node->ss, feature, cut - 1, cut);
 }
 
 /* Most nodes hold two observations. Any attribute that tells them apart gives the same two leaves: the first does. */
-static Split split_pair(Grower *g, uint64_t key, const Node *node, const int slots[2]) {
-    const int32_t *codes[2] = {g->slot_codes + (size_t)slots[0] * g->table->d, g->slot_codes + (size_t)slots[1] * g->table->d};
+static Split split_pair(Grower *g, uint64_t key, const Node *node) {
     Split best = {g->growth->min_gain, -1, 0, 0, 0};
-    const Point *first = &g->points[slots[0]];
-    double gain = reduction(g, node, first->w, first->wy, node->s * node->s * g->inverse[(int)node->w]);
+    double whole = node->s * node->s * g->inverse[(int)node->w];
+    double gain = reduction(g, node, g->points[g->list[0]].sums, whole);
     if (!(gain > best.gain + TIE * node->ss)) return best;
-    for (int j = 0; j < g->table->d; j++) {
-        int32_t feature = next_attribute(g, key, j), a = codes[0][feature], b = codes[1][feature];
+    for (int tried = 0; tried < g->table->d; tried++) {
+        int32_t feature = next_attribute(g, key, tried);
+        const int32_t *codes = g->slot_codes + (size_t)feature * g->slots;
+        int32_t a = codes[g->list[0]], b = codes[g->list[1]], low = a < b ? a : b, high = a < b ? b : a;
         if (a == b) continue;
-        consider(&best, gain, TIE * node->ss, feature, a < b ? a : b, a < b ? b : a);
-        if (g->growth->random_splits) {
-            const double *values = g->table->values + g->table->starts[feature];
-            double low = values[best.low], high = values[best.high];
-            double u = (double)(hashed(key, 4 + 2 * (uint64_t)j) >> 11) * 0x1p-53;
-            best.high = cut_between(g->table, feature, low + u * (high - low), best.low, best.high);
-        }
-        return best;
+        if (g->growth->random_splits) high = random_cut(g, key, tried, feature, low, high);
+        return (Split){gain, feature, low, high, 0};
     }
     return best;
 }
 
-static Split search(Grower *g, uint64_t key, const Node *node) {
-    int first = g->growth->attributes < g->table->d ? g->growth->attributes : g->table->d;
+/* `attributes` attributes in random order, and on until one gains. */
+static Split search(Grower *g, uint64_t key, const Node *node, int count) {
     Split best = {g->growth->min_gain, -1, 0, 0, 0};
-    for (int j = 0; j < first; j++) next_attribute(g, key, j);
-    fill_bins(g, node->members, g->order, first);
-    for (int j = 0; j < first; j++) scan(g, key, j, j, node, &best);
-    for (int j = first; j < g->table->d && best.feature < 0; j++) {
-        int32_t attribute = next_attribute(g, key, j);
-        fill_bins(g, node->members, &attribute, 1);
-        scan(g, key, j, 0, node, &best);
+    for (int tried = 0; tried < g->table->d && (tried < g->growth->attributes || best.feature < 0); tried++) {
+        int32_t feature = next_attribute(g, key, tried);
+        fill_bins(g, count, feature);
+        if (g->growth->random_splits)
+            scan_random(g, key, tried, feature, node, &best);
+        else
+            scan_best(g, feature, node, &best);
     }
     return best;
 }
 
-/* The node's split: `attributes` of them at once, then one by one until something is gained. feature -1: none. */
+/* The node's split; feature -1: none. */
 static Split find_split(Grower *g, uint64_t key, const Node *node) {
     const Table *t = g->table;
     Split best = {g->growth->min_gain, -1, 0, 0, 0};
-    int slots[2] = {0}, count = few_members(g, node->members, slots);
+    int count = list_members(g, node->members);
     if (count < 2) return best;
     for (int f = 0; f < t->d; f++) g->order[f] = f;
-    best = count == 2 ? split_pair(g, key, node, slots) : search(g, key, node);
+    best = count == 2 ? split_pair(g, key, node) : search(g, key, node, count);
     if (best.feature >= 0) {
         const double *values = t->values + t->starts[best.feature];
         double middle = 0.5 * values[best.low] + 0.5 * values[best.high];
@@ -232,21 +224,21 @@ static Node *new_node(Grower *g) {
 static inline double variance_of(double w, double s, double ss) { return ss / w - (s / w) * (s / w); }
 
 /* The candidates on one side of a split, into the next depth's set. */
-static void restrict_candidates(Grower *g, int depth, const Split *split, int side) {
+static void restrict_candidates(Grower *g, int depth, int32_t feature, int32_t cut, int side) {
     const Table *t = g->table;
     const uint64_t *from = g->candidates + (size_t)depth * t->words;
     uint64_t *to = g->candidates + (size_t)(depth + 1) * t->words, flip = side ? ~(uint64_t)0 : 0;
     if (t->below) {
-        const uint64_t *below = t->below + (size_t)(t->starts[split->feature] + split->cut) * t->words;
+        const uint64_t *below = t->below + (size_t)(t->starts[feature] + cut) * t->words;
         for (int word = 0; word < t->words; word++) to[word] = from[word] & (below[word] ^ flip);
         return;
     }
-    const int32_t *codes = t->codes + (size_t)split->feature * t->q;
+    const int32_t *codes = t->codes + (size_t)feature * t->q;
     for (int word = 0; word < t->words; word++) {
         uint64_t below = 0;
         if (from[word])
             for (int i = word * 64; i < t->q && i < word * 64 + 64; i++)
-                below |= (uint64_t)(codes[i] < split->cut) << (i & 63);
+                below |= (uint64_t)(codes[i] < cut) << (i & 63);
         to[word] = from[word] & (below ^ flip);
     }
 }
@@ -256,23 +248,28 @@ static void write_at(double *row, const uint64_t *set, int words, double value) 
         for (uint64_t rest = set[word]; rest; rest &= rest - 1) row[word * 64 + lowest_bit(rest)] = value;
 }
 
-/* Make the node a leaf and spread its value over its candidates. */
-static const Node *close_leaf(Grower *g, Node *leaf, int depth, double stopped) {
+/* Spread a leaf's value over its candidates. */
+static void paint_leaf(Grower *g, const Node *leaf, int depth) {
     const uint64_t *set = g->candidates + (size_t)depth * g->table->words;
     double mean = leaf->s / leaf->w, squares = 0;
+    write_at(g->mean, set, g->table->words, mean);
+    if (!g->variance) return;
+    for (int word = 0; word < g->member_words; word++) /* around the mean: a sum of squares would cancel */
+        for (uint64_t rest = leaf->members[word]; rest; rest &= rest - 1) {
+            const Point *point = &g->points[word * 64 + lowest_bit(rest)];
+            double away = point->told - mean;
+            squares += point->sums[0] * away * away;
+        }
+    write_at(g->variance, set, g->table->words, squares / leaf->w);
+}
+
+/* Make the node a leaf. */
+static const Node *close_leaf(Grower *g, Node *leaf, int depth, double stopped) {
     leaf->child[0] = leaf->child[1] = NULL;
     leaf->feature = -1;
     leaf->stopped = stopped;
     leaf->kept = INFINITY;
-    write_at(g->mean, set, g->table->words, mean);
-    if (!g->variance) return leaf;
-    for (int word = 0; word < g->member_words; word++) /* around the mean: a sum of squares would cancel */
-        for (uint64_t rest = leaf->members[word]; rest; rest &= rest - 1) {
-            const Point *point = &g->points[word * 64 + lowest_bit(rest)];
-            double away = point->wy / point->w - mean;
-            squares += point->w * away * away;
-        }
-    write_at(g->variance, set, g->table->words, squares / leaf->w);
+    paint_leaf(g, leaf, depth);
     return leaf;
 }
 
@@ -287,25 +284,25 @@ static void join(Node *node, const Split *split, double variance, const Node *le
 
 /* The members on one side of a split as a node to be grown. */
 static Node *side_of(Grower *g, const Node *node, const Split *split, int side) {
-    const int32_t *codes = g->slot_codes + split->feature;
+    const int32_t *codes = g->slot_codes + (size_t)split->feature * g->slots;
     Node *child = new_node(g);
-    double w = 0, s = 0, ss = 0;
+    Sums sums = {0, 0};
+    double ss = 0;
     for (int word = 0; word < g->member_words; word++) {
         uint64_t set = 0;
         for (uint64_t rest = node->members[word]; rest; rest &= rest - 1) {
-            uint64_t above = codes[(size_t)(word * 64 + lowest_bit(rest)) * g->table->d] >= split->cut;
+            uint64_t above = codes[word * 64 + lowest_bit(rest)] >= split->cut;
             set |= (rest & -rest) & -(uint64_t)(above == (uint64_t)side);
         }
         child->members[word] = set;
         for (uint64_t rest = set; rest; rest &= rest - 1) {
             const Point *point = &g->points[word * 64 + lowest_bit(rest)];
-            w += point->w;
-            s += point->wy;
+            sums += point->sums;
             ss += point->wyy;
         }
     }
-    child->w = w;
-    child->s = s;
+    child->w = sums[0];
+    child->s = sums[1];
     child->ss = ss;
     return child;
 }
@@ -322,6 +319,8 @@ static int ends(const Grower *g, const Node *node, double *variance, double *sto
     return 1;
 }
 
+static const Node *grow_kept(Grower *g, Node *node, uint64_t key, int depth);
+
 /* Grow the subtree of a node whose sums and members are set and whose candidates are those of this depth. */
 static const Node *grow(Grower *g, Node *node, uint64_t key, int depth) {
     double variance, stopped;
@@ -330,8 +329,8 @@ static const Node *grow(Grower *g, Node *node, uint64_t key, int depth) {
     if (split.feature < 0) return close_leaf(g, node, depth, stopped);
     const Node *child[2];
     for (int side = 0; side < 2; side++) {
-        restrict_candidates(g, depth, &split, side);
-        child[side] = grow(g, side_of(g, node, &split, side), hashed(key, 1 + (uint64_t)side), depth + 1);
+        restrict_candidates(g, depth, split.feature, split.cut, side);
+        child[side] = grow_kept(g, side_of(g, node, &split, side), hashed(key, 1 + (uint64_t)side), depth + 1);
     }
     join(node, &split, variance, child[0], child[1]);
     return node;
@@ -344,9 +343,78 @@ static void copy_members(const Grower *g, Node *node, const Node *old) {
     node->ss = old->ss;
 }
 
+/* Spread the leaves of a grown subtree over the candidates of this depth. */
+static void paint(Grower *g, const Node *node, int depth) {
+    if (node->feature < 0) {
+        paint_leaf(g, node, depth);
+        return;
+    }
+    for (int side = 0; side < 2; side++) {
+        restrict_candidates(g, depth, node->feature, node->cut, side);
+        paint(g, node->child[side], depth + 1);
+    }
+}
+
+/* Whether a subtree grown for one bag variance holds for the present one. */
+static inline int holds(const Grower *g, const Node *node) {
+    return g->growth->min_variance <= 0 || (node->stopped < g->least_variance && g->least_variance <= node->kept);
+}
+
+/* Members worth a place in the memo: three or more, all real. 0 if not so, else their number. */
+static int worth_keeping(const Grower *g, const Node *node) {
+    int count = 0;
+    for (int word = 0; word < g->member_words; word++) count += __builtin_popcountll(node->members[word]);
+    for (int slot = g->real; slot < g->slots; slot++)
+        if (node->members[slot >> 6] >> (slot & 63) & 1) return 0;
+    return g->memo.capacity && count > 2 ? count : 0;
+}
+
+/* Where the subtree is kept, or the free place for it. */
+static Kept *find_kept(const Grower *g, uint64_t key, const Node *node) {
+    size_t mask = g->memo.capacity - 1, bytes = (size_t)g->member_words * sizeof(uint64_t);
+    uint64_t mixed = key + (uint64_t)g->tree;
+    for (int word = 0; word < g->member_words; word++) mixed = (mixed ^ node->members[word]) * 0x9E3779B97F4A7C15u;
+    for (size_t at = (size_t)(mixed >> 32) & mask;; at = (at + 1) & mask) {
+        Kept *kept = &g->memo.entries[at];
+        if (!kept->node) return kept;
+        if (kept->key == key && kept->tree == g->tree && !memcmp(kept->node->members, node->members, bytes)) return kept;
+    }
+}
+
+/* Grow a node that may be in the memo already, and keep it there if there is room. `node` is the last one allocated. */
+static const Node *grow_kept(Grower *g, Node *node, uint64_t key, int depth) {
+    int count = worth_keeping(g, node);
+    if (!count) return grow(g, node, key, depth);
+    Memo *memo = &g->memo;
+    Kept *kept = find_kept(g, key, node);
+    if (kept->node && holds(g, kept->node)) {
+        g->free_node -= g->node_bytes;
+        paint(g, kept->node, depth);
+        return kept->node;
+    }
+    size_t bytes = g->node_bytes * 2 * (size_t)count;
+    if (kept->node || memo->used * 4 >= memo->capacity * 3 || (!g->lasting && memo->next + bytes > memo->end))
+        return grow(g, node, key, depth);
+    if (g->lasting)
+        grow(g, node, key, depth);
+    else { /* move the node to lasting memory and grow it there */
+        char *level = g->free_node - g->node_bytes;
+        g->free_node = memo->next;
+        node = memcpy(new_node(g), node, g->node_bytes);
+        g->lasting = 1;
+        grow(g, node, key, depth);
+        g->lasting = 0;
+        memo->next = g->free_node;
+        g->free_node = level;
+    }
+    *find_kept(g, key, node) = (Kept){key, node, g->tree}; /* again: growing may have taken the place */
+    memo->used++;
+    return node;
+}
+
 /* A subtree that the new observation does not enter: the same, unless the bag's variance moved a leaf. */
 static const Node *revise(Grower *g, const Node *old, uint64_t key, int depth) {
-    if (g->growth->min_variance <= 0 || (old->stopped < g->least_variance && g->least_variance <= old->kept)) return old;
+    if (holds(g, old)) return old;
     Node *node = new_node(g);
     copy_members(g, node, old);
     return grow(g, node, key, depth);
@@ -357,8 +425,8 @@ static const Node *insert(Grower *g, const Node *old, uint64_t key, int depth, i
     Node *node = new_node(g);
     copy_members(g, node, old);
     node->members[slot >> 6] |= (uint64_t)1 << (slot & 63);
-    node->w += point->w;
-    node->s += point->wy;
+    node->w += point->sums[0];
+    node->s += point->sums[1];
     node->ss += point->wyy;
 
     double variance, stopped;
@@ -366,7 +434,7 @@ static const Node *insert(Grower *g, const Node *old, uint64_t key, int depth, i
     Split split = find_split(g, key, node);
     if (split.feature < 0) return close_leaf(g, node, depth, stopped);
     int same = old->feature == split.feature && old->cut == split.cut;
-    int entered = g->slot_codes[(size_t)slot * g->table->d + split.feature] >= split.cut;
+    int entered = g->slot_codes[(size_t)split.feature * g->slots + slot] >= split.cut;
     const Node *child[2];
     for (int side = 0; side < 2; side++) {
         uint64_t child_key = hashed(key, 1 + (uint64_t)side);
@@ -374,9 +442,9 @@ static const Node *insert(Grower *g, const Node *old, uint64_t key, int depth, i
             child[side] = old->child[side];
             continue;
         }
-        restrict_candidates(g, depth, &split, side);
+        restrict_candidates(g, depth, split.feature, split.cut, side);
         if (!same)
-            child[side] = grow(g, side_of(g, node, &split, side), child_key, depth + 1);
+            child[side] = grow_kept(g, side_of(g, node, &split, side), child_key, depth + 1);
         else if (side == entered)
             child[side] = insert(g, old->child[side], child_key, depth + 1, slot);
         else
@@ -395,10 +463,10 @@ const Node *grow_tree(Grower *g, uint64_t seed) {
     Node *root = new_node(g);
     memset(root, 0, g->node_bytes);
     for (int slot = 0; slot < g->slots; slot++) {
-        if (g->points[slot].w <= 0) continue;
+        if (g->points[slot].sums[0] <= 0) continue;
         root->members[slot >> 6] |= (uint64_t)1 << (slot & 63);
-        root->w += g->points[slot].w;
-        root->s += g->points[slot].wy;
+        root->w += g->points[slot].sums[0];
+        root->s += g->points[slot].sums[1];
         root->ss += g->points[slot].wyy;
     }
     if (root->w <= 0) {
@@ -414,6 +482,6 @@ const Node *grow_tree(Grower *g, uint64_t seed) {
 /* The tree with one more observation, whose weight is positive; g->mean holds the old tree's row. */
 const Node *insert_observation(Grower *g, const Node *root, uint64_t seed, int slot) {
     const Point *point = &g->points[slot];
-    set_bag_variance(g, root->w + point->w, root->s + point->wy, root->ss + point->wyy);
+    set_bag_variance(g, root->w + point->sums[0], root->s + point->sums[1], root->ss + point->wyy);
     return insert(g, root, seed, 0, slot);
 }

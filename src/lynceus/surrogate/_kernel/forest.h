@@ -69,9 +69,13 @@ typedef struct {
     int64_t *row;
 } Answer;
 
+/* Weight and weighted sum of told values, added up together. */
+typedef double Sums __attribute__((vector_size(16)));
+
 /* One observation in one tree's bag. */
 typedef struct {
-    double w, wy, wyy; /* weight; weight * told; weight * told^2 (told is centred) */
+    Sums sums;       /* weight; weight * told (told is centred) */
+    double wyy, told; /* weight * told^2 */
 } Point;
 
 /* A node is never changed once made: inserting an observation makes new nodes along its path and shares the rest. */
@@ -83,16 +87,27 @@ typedef struct Node {
     uint64_t members[];          /* bit set of observations */
 } Node;
 
+/* Subtrees on real observations only, by tree, place and members: what another split leaves over is often the same. */
 typedef struct {
-    double w, s;
-} Bin;
+    uint64_t key;
+    const Node *node; /* NULL: free */
+    int tree;
+} Kept;
+typedef struct {
+    Kept *entries;      /* [capacity], a power of two */
+    size_t capacity, used;
+    char *next, *end;   /* room for their nodes, which live as long as the batch */
+} Memo;
 
 /* One thread's workplace for growing: the first part is set per tree, the second is scratch. */
 typedef struct {
     const Table *table;
     const Growth *growth;
-    int slots, member_words;  /* n + e observations; words of a member set */
-    int32_t *slot_codes;      /* [slots,d] codes of the observations */
+    int slots, real, member_words; /* n + e observations, n; words of a member set */
+    int tree;                 /* number of the current tree */
+    int lasting;              /* whether free_node is memory that lives as long as the batch */
+    Memo memo;
+    int32_t *slot_codes;      /* [d,slots] codes of the observations */
     double *told;             /* [m,slots], centred */
     const double *inverse;    /* [heaviest bag + 1] reciprocals of weights */
     const Point *points;      /* [slots] of the current tree */
@@ -102,8 +117,9 @@ typedef struct {
     size_t node_bytes;
     uint64_t *candidates;     /* [depth,words] candidate set of the node at each depth */
     int32_t *order;           /* [d] */
-    Bin *bins;                /* [attributes,widest], zero between uses */
-    uint64_t *touched;        /* [attributes,touched_words], zero between uses */
+    int32_t *list;            /* [slots] members of the node at hand */
+    Sums *bins;               /* [widest], zero between uses */
+    uint64_t *touched;        /* [touched_words], zero between uses */
     int touched_words;
 } Grower;
 
