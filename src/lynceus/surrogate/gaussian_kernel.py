@@ -104,7 +104,7 @@ class Hyper:
         """k between the rows whose `gaps [d, ...]` are given, `[h, ...]`."""
         numeric = self.roughness.shape[1]
         shape = (len(self), *gaps.shape[1:])
-        flat = gaps.reshape(len(gaps), -1)
+        flat = gaps.reshape(len(gaps), int(np.prod(gaps.shape[1:])))
         square = self.roughness @ flat[:numeric]
         s = np.sqrt(square)
         polynomial = square
