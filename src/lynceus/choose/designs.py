@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from lynceus.space import Space
 
 
+_MANY = 1_000
+"""Rows from which on a design is not compared with others: all pairs of its points would not fit into memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Amount:
     """How large a design is: by count, as a share of the space, or until money is spent."""
@@ -41,13 +45,14 @@ class Amount:
                 f"initial design: give exactly one positive number, a count, a share or dollars, not {self}."
             )
 
-    def rows(self, space: Space) -> int:
-        """How many rows at most."""
+    def rows(self, problem: Problem) -> int:
+        """How many rows at most, of those that may be tested."""
+        most = int(_testable(problem).sum())
         if self.count is not None:
-            return min(self.count, len(space))
+            return min(self.count, most)
         if self.share is not None:
-            return min(max(math.floor(self.share * len(space) + 0.5), len(space.parameters)), len(space))
-        return len(space)
+            return min(max(math.floor(self.share * most + 0.5), len(problem.space.parameters)), most)
+        return most
 
     def spent(self, situation: Situation) -> bool:
         """Whether the money of the design is used up."""
@@ -68,7 +73,8 @@ class LatinHypercube:
     def __call__(self, situation: Situation, surrogate: Surrogate | None, seed: int) -> Plan | None:
         """The next row of the hypercube; nothing when it is done."""
         problem = situation.problem
-        rows = latin_hypercube(problem.space, self.amount.rows(problem.space), self.tries, seed)
+        mask = None if problem.testable is None else problem.testable.tobytes()
+        rows = latin_hypercube(problem.space, self.amount.rows(problem), self.tries, seed, mask)
         return _next_of("Latin hypercube", rows, situation, self)
 
 
@@ -83,7 +89,7 @@ class UniformRows:
     def __call__(self, situation: Situation, surrogate: Surrogate | None, seed: int) -> Plan | None:
         """The next row of the draw; nothing when it is done."""
         order = generator(seed, "uniform design").permutation(np.flatnonzero(_testable(situation.problem)))
-        return _next_of("random start", order[: self.amount.rows(situation.problem.space)], situation, self)
+        return _next_of("random start", order[: self.amount.rows(situation.problem)], situation, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,8 @@ class QuasiRandom:
     def __call__(self, situation: Situation, surrogate: Surrogate | None, seed: int) -> Plan | None:
         """The next row of the sequence; nothing when it is done."""
         problem = situation.problem
-        rows = _halton(problem.space, self.amount.rows(problem.space), seed)
+        mask = None if problem.testable is None else problem.testable.tobytes()
+        rows = _halton(problem.space, self.amount.rows(problem), seed, mask)
         return _next_of("quasi-random start", rows, situation, self)
 
 
@@ -114,7 +121,7 @@ class CheapFirst:
         """The next row of the list; nothing when it is done."""
         problem = situation.problem
         drawn = generator(seed, "cheap first").permutation(np.flatnonzero(_testable(problem)))[: self.pool]
-        rows = drawn[np.argsort(problem.price[drawn], kind="stable")][: self.amount.rows(problem.space)]
+        rows = drawn[np.argsort(problem.price[drawn], kind="stable")][: self.amount.rows(problem)]
         return _next_of("cheap start", rows, situation, self)
 
 
@@ -127,41 +134,72 @@ def _coordinates(space: Space) -> FloatArray:
 
 
 @lru_cache(maxsize=256)
-def latin_hypercube(space: Space, count: int, tries: int, seed: int) -> IntArray:
-    """Rows of the best of `tries` hypercubes with `count` points, snapped to configurations that exist."""
+def latin_hypercube(space: Space, count: int, tries: int, seed: int, testable: bytes | None = None) -> IntArray:
+    """Rows of the best of `tries` hypercubes with `count` points, snapped to configurations that may be tested."""
+    if count < 1 or tries < 1:
+        raise ValueError(f"a Latin hypercube needs at least one point and one try, got {count} and {tries}")
     points = _coordinates(space)
+    grid = _Grid.of(space, testable)
     rng = generator(seed, "latin hypercube")
-    best_rows, best_distance = None, -1.0
-    for _ in range(tries if len(space) <= 5_000 else max(1, tries // 20)):
+    best_rows, best_distance = np.zeros(0, dtype=np.int64), -1.0
+    # Maximin is a refinement: for designs of hundreds of rows a few tries are as good as many.
+    for _ in range(1 if count > _MANY else max(1, min(tries, 20 * _MANY // count))):
         strata = np.stack([rng.permutation(count) for _ in range(points.shape[1])], axis=1)
-        rows = _snap((strata + rng.random(strata.shape)) / count, points)
-        chosen = points[rows]
-        gaps = np.abs(chosen[:, None] - chosen[None]).sum(axis=2)[np.triu_indices(count, 1)]
-        distance = float(gaps.min()) if len(gaps) else 0.0
+        rows = grid.snap((strata + rng.random(strata.shape)) / count)
+        distance = 0.0 if count > _MANY else _smallest_gap(points[rows])
         if distance > best_distance:
             best_rows, best_distance = rows, distance
-    if best_rows is None:
-        raise ValueError("a Latin hypercube needs at least one try")
     return best_rows
 
 
+def _smallest_gap(points: FloatArray) -> float:
+    gaps = np.abs(points[:, None] - points[None]).sum(axis=2)[np.triu_indices(len(points), 1)]
+    return float(gaps.min()) if len(gaps) else 0.0
+
+
 @lru_cache(maxsize=256)
-def _halton(space: Space, count: int, seed: int) -> IntArray:
+def _halton(space: Space, count: int, seed: int, testable: bytes | None) -> IntArray:
     from scipy.stats import qmc  # half a second of imports that only this design needs
 
-    points = _coordinates(space)
-    return _snap(qmc.Halton(points.shape[1], rng=generator(seed, "halton")).random(count), points)
+    wanted = qmc.Halton(len(space.parameters), rng=generator(seed, "halton")).random(count)
+    return _Grid.of(space, testable).snap(wanted)
 
 
-def _snap(wanted: FloatArray, points: FloatArray) -> IntArray:
-    """The nearest configuration to each wanted point, none taken twice (sum of distances along the axes)."""
-    free = np.ones(len(points), dtype=bool)
-    rows = np.empty(len(wanted), dtype=np.int64)
-    for i, point in enumerate(wanted):
-        distance = np.abs(points - point).sum(axis=1)
-        rows[i] = np.argmin(np.where(free, distance, np.inf))
-        free[rows[i]] = False
-    return rows
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """The configurations that may be tested, as points of the unit cube."""
+
+    rows: IntArray
+    """`[t]`"""
+    points: FloatArray
+    """`[t, parameters]`"""
+    widths: IntArray
+    """Values per parameter."""
+    row_of: dict[tuple[int, ...], int] | None
+    """Position in `rows` by codes; nothing when a parameter can be inactive, because such rows lie between the cells."""
+
+    @classmethod
+    def of(cls, space: Space, testable: bytes | None) -> _Grid:
+        rows = np.arange(len(space)) if testable is None else np.flatnonzero(np.frombuffer(testable, dtype=bool))
+        codes = space.codes[rows]
+        whole = bool((codes >= 0).all())
+        row_of = {tuple(code): i for i, code in enumerate(codes.tolist())} if whole else None
+        widths = np.array([len(parameter.values) for parameter in space.parameters])
+        return cls(rows, _coordinates(space)[rows], widths, row_of)
+
+    def snap(self, wanted: FloatArray) -> IntArray:
+        """The nearest row to each wanted point, none taken twice (sum of distances along the axes)."""
+        free = np.ones(len(self.points), dtype=bool)
+        chosen = np.empty(len(wanted), dtype=np.int64)
+        cells = np.minimum(wanted * self.widths, self.widths - 1).astype(np.int64).tolist()
+        for i, point in enumerate(wanted):
+            # A point's own cell is the nearest one; only where it is taken or does not exist must all be compared.
+            here = -1 if self.row_of is None else self.row_of.get(tuple(cells[i]), -1)
+            if here < 0 or not free[here]:
+                distance = np.abs(self.points - point).sum(axis=1)
+                here = int(np.argmin(np.where(free, distance, np.inf)))
+            chosen[i], free[here] = here, False
+        return self.rows[chosen]
 
 
 def _testable(problem: Problem) -> BoolArray:
@@ -175,8 +213,11 @@ def _next_of(
         return None
     if getattr(design, "cheapest_first", False):
         rows = rows[np.argsort(situation.problem.price[rows], kind="stable")]
-    waiting = rows[situation.open[rows]]
-    if not len(waiting):
+    # Where repeats are allowed, a row that has run stays open; a design meets each of its rows once.
+    ran = {seen.row for seen in situation.history if seen.outcome.reason is None}
+    ran.update(order.row for order in situation.pending)
+    waiting = [int(row) for row in rows if situation.open[row] and row not in ran]
+    if not waiting:
         return None
     place = int(np.flatnonzero(rows == waiting[0])[0]) + 1
-    return Plan(int(waiting[0]), why=f"{name} {place} of {len(rows)}", stoppable=design.stoppable)
+    return Plan(waiting[0], why=f"{name} {place} of {len(rows)}", stoppable=design.stoppable)
