@@ -33,6 +33,8 @@ _EXPECTED = {
 def complaint(error: ValidationError, model: type[BaseModel], value: Any) -> tuple[Path, str]:
     """The place of the most specific mistake and a sentence about it."""
     found = [(_place(detail["loc"], detail["type"], value), detail) for detail in error.errors(include_url=False)]
+    # A misspelt field is also a missing one; its own line is the better place to say so.
+    found.sort(key=lambda pair: pair[1]["type"] == "missing")
     # Of a field that may be one thing or another, the alternative that fits best complains at the deepest place.
     deepest = max(len(path) for path, _ in found if path[:1] == found[0][0][:1])
     path = next(path for path, _ in found if len(path) == deepest and path[:1] == found[0][0][:1])
