@@ -50,7 +50,7 @@ def small_job(
     """
     hourly = Mapped("usd", "vm", {"c": 0.17, "m": 0.20, "r": 0.31}, feature=False)
     space = Space.build(
-        [Categorical("vm", ["c", "m", "r"]), Ordinal("nodes", [1, 2, 4, 8]), Ordinal("batch", [16, 64])],
+        [Categorical("vm", ("c", "m", "r")), Ordinal("nodes", (1, 2, 4, 8)), Ordinal("batch", (16, 64))],
         derived=[hourly],
         price="usd * nodes",
     )

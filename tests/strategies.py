@@ -1,0 +1,58 @@
+"""What hypothesis draws: tariffs, limits, small jobs and policies."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from lynceus.policy import PRESETS, Policy, preset
+from lynceus.problem import Budget, Tariff
+from lynceus.testing import SmallJob, small_job
+
+WITHOUT_MODEL = ("random", "random+timeouts", "sweep")
+
+seconds = st.floats(0.0, 1e6)
+prices = st.floats(1e-6, 1.0)
+dollars = st.floats(0.0, 1e5)
+
+
+@st.composite
+def tariffs(draw: st.DrawFn, *, warm: bool = True) -> Tariff:
+    """Every way to bill, alone and together."""
+    return Tariff(
+        granularity_s=draw(st.sampled_from([0.0, 1.0, 60.0, 3600.0])),
+        minimum_s=draw(st.sampled_from([0.0, 60.0, 600.0])),
+        boot_s=draw(st.sampled_from([0.0, 45.0, 300.0])),
+        fee_usd=draw(st.sampled_from([0.0, 0.01])),
+        warm=draw(st.sampled_from([(), ("vm",), ("vm", "nodes")])) if warm else (),
+    )
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> SmallJob:
+    """A small job under some budget, tariff, goal and limits."""
+    limits = draw(
+        st.sampled_from(
+            [(), ("runtime <= 30m",), ("runtime <= 30m", "accuracy >= 0.88"), ("cost <= $0.35",), ("accuracy >= 0.9",)]
+        )
+    )
+    budget = Budget(
+        usd=draw(st.sampled_from([0.05, 0.6, 1.5, 4.0, float("inf")])),
+        trials=draw(st.sampled_from([None, 1, 7])),
+        wall_clock_s=draw(st.sampled_from([None, None, 7200.0])),
+    )
+    goal = draw(st.sampled_from(["cost", "cost", "time", "maximize accuracy"]))
+    return small_job(*limits, goal=goal, budget=budget, tariff=draw(tariffs()), seed=draw(st.integers(0, 5)))
+
+
+def policies(*, ideal: bool = True) -> st.SearchStrategy[Policy]:
+    """Every preset, look-ahead kept short, with a timeout of its own or another."""
+    return st.builds(
+        _policy,
+        st.sampled_from(sorted(PRESETS)),
+        st.sampled_from([0, 1]),
+        st.sampled_from([None, "none", "tg", "tg-30s", "linear", "max-cost", "no-info", "capped"] + ["ideal"] * ideal),
+    )
+
+
+def _policy(name: str, lookahead: int, timeout: str | None) -> Policy:
+    return preset(name, None if name in WITHOUT_MODEL else lookahead, timeout)
