@@ -15,16 +15,19 @@ NumPy; both have the functions `believe` and `pick`, and the package offers the 
 import functools
 import warnings
 
-from . import twin
 from .gain import Billing, Gain, Limits, Picked
 from .values import Codes, Floats, Growth, Imagined, Observed, encode, nothing_imagined
 
 try:
-    from . import native
+    from .native import believe as _believe
+    from .native import pick as _pick
 
     compiled: bool = True
     """Whether the compiled kernel is there."""
 except ImportError:
+    from .twin import believe as _believe
+    from .twin import pick as _pick
+
     compiled = False
 
 
@@ -35,30 +38,27 @@ def believe(
 
     `imagined` None is one situation with the real observations only. The result does not depend on `threads`.
     """
-    if compiled:
-        return native.believe(codes, observed, imagined, growth, threads)
     _warn_once()
-    return twin.believe(codes, observed, imagined, growth, threads)
+    return _believe(codes, observed, imagined, growth, threads)
 
 
 def pick(
     codes: Codes, observed: Observed, imagined: Imagined | None, growth: Growth, gain: Gain, threads: int = 1
 ) -> Picked:
     """The row of largest gain in every situation, its gain and moments; beliefs over all rows are made and dropped."""
-    if compiled:
-        return native.pick(codes, observed, imagined, growth, gain, threads)
     _warn_once()
-    return twin.pick(codes, observed, imagined, growth, gain, threads)
+    return _pick(codes, observed, imagined, growth, gain, threads)
 
 
 @functools.cache
 def _warn_once() -> None:
-    warnings.warn(
-        "the compiled kernel is missing (no C compiler at install time); "
-        "the NumPy twin is used and look-ahead will be slow",
-        RuntimeWarning,
-        stacklevel=3,
-    )
+    if not compiled:
+        warnings.warn(
+            "the compiled kernel is missing (no C compiler at install time); "
+            "the NumPy twin is used and look-ahead will be slow",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 __all__ = [

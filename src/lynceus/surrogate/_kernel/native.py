@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _forest  # type: ignore[attr-defined, unused-ignore]
+from . import _forest
 from .gain import FORMS, Gain, Picked
 from .values import Codes, Floats, Growth, Imagined, Observed, check_together, nothing_imagined
 

@@ -32,12 +32,12 @@ class Codes:
     @property
     def q(self) -> int:
         """Number of candidate rows."""
-        return self.codes.shape[1]
+        return int(self.codes.shape[1])
 
     @property
     def d(self) -> int:
         """Number of features."""
-        return self.codes.shape[0]
+        return int(self.codes.shape[0])
 
 
 def encode(features: ArrayLike) -> Codes:
@@ -145,12 +145,12 @@ class Imagined:
     @property
     def b(self) -> int:
         """Number of situations."""
-        return self.rows.shape[0]
+        return int(self.rows.shape[0])
 
     @property
     def e(self) -> int:
         """Imagined observations in each."""
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
 
 def nothing_imagined(observed: Observed, situations: int = 1) -> Imagined:
@@ -201,6 +201,4 @@ def _finite(name: str, array: Floats) -> None:
 
 def _weights(name: str, bags: NDArray[np.int32]) -> None:
     if bags.size and (bags.min() < 0 or bags.max() > 10_000):
-        raise ValueError(
-            f"{name} hold weights from {bags.min()} to {bags.max()}; expected counts between 0 and 10000."
-        )
+        raise ValueError(f"{name} hold weights from {bags.min()} to {bags.max()}; expected counts between 0 and 10000.")
