@@ -9,8 +9,7 @@ import numpy as np
 
 from lynceus.policy import Policy
 from lynceus.problem import Problem
-from lynceus.timeout import NoCap
-from lynceus.timeout.at_most import AtMost
+from lynceus.timeout import AtMost, NoCap
 
 TYPICAL = 0.5
 """Share of the deadline that a typical run is taken to need while nothing has been measured."""

@@ -15,11 +15,11 @@ from lynceus.job.configurations import space_of
 from lynceus.job.job import Job
 from lynceus.job.words import memory_gib
 from lynceus.policy import TIMEOUTS, Policy, preset
+from lynceus.policy.compose import compose
 from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
 from lynceus.space import Expression, Space
 from lynceus.space.column import nearest
-from lynceus.timeout import Timeout
-from lynceus.timeout.at_most import AtMost
+from lynceus.timeout import AtMost, Timeout
 
 PLACEHOLDER = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
 """`${name}` in an argument or an environment variable; `$${name}` is the text `${name}`."""
@@ -104,10 +104,11 @@ def policy_of(job: Job, name: str | None = None) -> Policy:
         with job.at("trial", "timeout"):
             hint = nearest(timeout, ["auto", *TIMEOUTS]) or f" Known are auto, {', '.join(TIMEOUTS)}."
             raise InputError(f"there is no rule {timeout!r}.{hint}")
-    from lynceus.policy.compose import compose
-
-    with job.at("policy"):
-        policy = preset(named) if isinstance(named, str) else compose(named)
+    if isinstance(named, str):
+        with job.at("policy"):
+            policy = preset(named)
+    else:
+        policy = compose(named, at=lambda *path: job.document.at("policy", *path))
     if timeout is not None:
         policy = replace(policy, timeout=TIMEOUTS[timeout])
     if trial.max_duration is not None:

@@ -56,6 +56,7 @@ from lynceus.stopping import (
 from lynceus.surrogate.gaussian_process import GaussianProcess
 from lynceus.surrogate.trees import Trees
 from lynceus.timeout import (
+    AtMost,
     HighestCost,
     IncumbentCap,
     LinearProgress,
@@ -74,7 +75,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
         Chooser: (LatinHypercube, UniformRows, QuasiRandom, CheapFirst, Rollout, Uniform, ByPrice, Within, FirstOf),
         Gain: (ConstrainedImprovement, Improvement, Feasibility),
         Shortlist: (TopRows, RandomRows, LocalSearch),
-        Cap: (NoCap, IncumbentCap),
+        Cap: (NoCap, IncumbentCap, AtMost),
         Fill: (LowerBound, TruncatedMean, LinearProgress, HighestCost, Nothing, WholeRun, PublishedProgram),
         Stop: (Never, SmallGain, ProteusStop, FutureUses, TotalBudget, MaxTrials, GittinsStop, AnyOf, AllOf),
         Answer: (BestSeen, BestPredicted),
@@ -183,9 +184,9 @@ class _Reader:
                     f"{self.at(*path, field)}: '{next(iter(items))}' belongs to '{field}', which is given too; write it there."
                 )
             values[field] = self.fields(own[field], items, path)
-        for field in dataclasses.fields(cls):
-            if field.name not in values and _required(field):
-                raise InputError(f"{self.at(*path, field.name)}: the field '{field.name}' is missing; add it.")
+        for needed in dataclasses.fields(cls):
+            if needed.name not in values and _required(needed):
+                raise InputError(f"{self.at(*path, needed.name)}: the field '{needed.name}' is missing; add it.")
         return self._made(cls, values, path)
 
     def _made(self, cls: Any, values: Any, path: Path) -> Any:

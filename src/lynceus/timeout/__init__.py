@@ -3,6 +3,7 @@
 A timeout is a pair: a *cap* (seconds after which the run is stopped) and a *fill* (what is told instead of the unknown rest).
 """
 
+from lynceus.timeout.at_most import AtMost
 from lynceus.timeout.cap import IncumbentCap, NoCap
 from lynceus.timeout.fill import (
     HighestCost,
@@ -16,6 +17,7 @@ from lynceus.timeout.fill import (
 from lynceus.timeout.timeout import Timeout
 
 __all__ = [
+    "AtMost",
     "HighestCost",
     "IncumbentCap",
     "LinearProgress",

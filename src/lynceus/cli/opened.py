@@ -1,0 +1,90 @@
+"""From what a person types (a study's name, a job file, a storage) to the study itself."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from lynceus.errors import InputError
+from lynceus.job import Job, Prepared, prepare
+from lynceus.ledger.sql import DEFAULT_URL, Storage, StudyRecord, fingerprint
+from lynceus.policy.compose import compose
+from lynceus.study import Study
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A study with everything around it."""
+
+    storage: Storage
+    record: StudyRecord
+    prepared: Prepared
+    study: Study
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+        return self.record.name
+
+
+def storage_url(option: str | None, job: Job | None = None) -> str:
+    """The storage: the option or LYNCEUS_STORAGE, else what the job file says, else lynceus.db in the current folder."""
+    if option:
+        return option
+    if os.environ.get("LYNCEUS_STORAGE"):
+        return os.environ["LYNCEUS_STORAGE"]
+    if job is not None and job.spec.storage is not None:
+        return job.spec.storage
+    return DEFAULT_URL
+
+
+def is_file(named: str) -> bool:
+    """Whether a person means a job file rather than a study."""
+    return named.lower().endswith((".yaml", ".yml"))
+
+
+def open_study(named: str | None, storage: str | None) -> Opened:
+    """A study that exists."""
+    job = Job.read(named) if named is not None and is_file(named) else None
+    kept = Storage(storage_url(storage, job), create=False)
+    record = kept.load_study(job.name if job is not None else named) if named is not None else _only(kept)  # type: ignore[arg-type]
+    return opened(kept, record)
+
+
+def opened(storage: Storage, record: StudyRecord) -> Opened:
+    """A study from its record: the job file it was created with, rebuilt."""
+    from dataclasses import replace
+
+    prepared = prepare(Job.from_stored(record.document))
+    if fingerprint(prepared.problem) != record.fingerprint:
+        raise InputError(
+            f"study {record.name!r}: the tables that its job file reads have changed since it began, so that its trials "
+            "no longer mean the same; restore them, or start a study under another name."
+        )
+    policy = compose(record.policy)
+    prepared = replace(prepared, policy=policy)
+    study = new_study(prepared, record, storage)
+    return Opened(storage, record, prepared, study)
+
+
+def new_study(prepared: Prepared, record: StudyRecord, storage: Storage) -> Study:
+    """The study object over the ledger of a storage."""
+    return Study(
+        prepared.problem, prepared.policy, seed=record.seed, name=record.name, ledger=storage.ledger(record.name)
+    )
+
+
+def _only(storage: Storage) -> StudyRecord:
+    records = storage.studies()
+    if len(records) == 1:
+        return records[0]
+    known = ", ".join(record.name for record in records[:20])
+    if not records:
+        raise InputError(f"{storage.shown_url} holds no study yet; start one with: lynceus run job.yaml.")
+    raise InputError(f"{storage.shown_url} holds several studies; name one of them: {known}.")
+
+
+def folder_of(prepared: Prepared) -> Path:
+    """Where outputs of trials are kept."""
+    return prepared.job.folder / prepared.job.spec.executor.run_directory
