@@ -17,7 +17,9 @@ def test_weighted_draws_stand_for_a_known_posterior() -> None:
 
     means, spreads = [], []
     for seed in range(20):
-        theta, weights = weighted_draws(before, log_likelihood, Settings(kept=64), np.random.default_rng(seed))
+        theta, weights = weighted_draws(
+            before, log_likelihood, Settings(rounds=3, kept=64), np.random.default_rng(seed)
+        )
         assert weights.sum() == pytest.approx(1.0)
         means.append(weights @ theta)
         spreads.append(np.sqrt(weights @ np.square(theta - weights @ theta)))

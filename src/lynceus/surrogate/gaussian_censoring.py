@@ -21,9 +21,10 @@ from scipy.special import erfcx, log_ndtr
 from lynceus.distribution import FloatArray
 from lynceus.surrogate.gaussian_kernel import BoolArray, inverse_lower, lower_factor
 
-_SWEEPS = 30
-_DAMPING = 0.8
-_TOLERANCE = 1e-6
+_SWEEPS = 20
+_DAMPING = 0.9
+_TOLERANCE = 1e-3
+"""Relative change of a site's precision, and change of its mean in standard units, that end the sweeps."""
 _PRECISION = (1e-8, 1e8)
 """Bounds of a site's precision, in units of the standardised target: it never vanishes nor becomes a fact."""
 

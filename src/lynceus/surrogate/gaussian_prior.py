@@ -38,7 +38,7 @@ class Settings:
     been seen in two more. 1 suits natural logarithms of times and costs; None: unknown unit, the sample's own std."""
     draws: int = 64
     """Vectors per round."""
-    rounds: int = 3
+    rounds: int = 2
     """The first draws from the prior, each further one from what the rounds before have found."""
     kept: int = 16
     """Vectors that make the predictions."""
