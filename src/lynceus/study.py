@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from lynceus.conduct import Conduct, as_seen, confirmation, failing, held_back_usd, typical
 from lynceus.errors import InputError
 from lynceus.executor.executor import Clock, WallClock
-from lynceus.history import End, Observation, Order, Outcome, Plan, Reason, Told
-from lynceus.ledger import Ledger, MemoryLedger
+from lynceus.history import End, History, Observation, Order, Outcome, Plan, Reason, Told
+from lynceus.ledger import Ledger, MemoryLedger, OpenRun, Wish
 from lynceus.policy import (
+    Because,
     Policy,
     Recommendation,
     Stopped,
@@ -28,38 +28,13 @@ from lynceus.policy import (
 from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
 from lynceus.situation import Situation, feasible_runs
 from lynceus.space import Space
+from lynceus.trial import ENDS, STATES, Trial, TrialState, checked_metrics, member
 from lynceus.units import parse_duration, parse_money
 
-_E = TypeVar("_E", bound=enum.StrEnum)
+if TYPE_CHECKING:
+    from lynceus.ledger.sql import Storage
 
-
-class TrialState(enum.StrEnum):
-    """How a trial stands: Optuna's states, and TIMEOUT for runs that were stopped (a lower bound was learnt)."""
-
-    RUNNING = "RUNNING"
-    COMPLETE = "COMPLETE"
-    TIMEOUT = "TIMEOUT"
-    FAIL = "FAIL"
-
-
-_ENDS = {TrialState.COMPLETE: End.FINISHED, TrialState.TIMEOUT: End.CAPPED, TrialState.FAIL: End.FAILED}
-STATES = {end: state for state, end in _ENDS.items()}
-"""The state of a trial by how its run ended."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One configuration to run."""
-
-    number: int
-    params: Mapping[str, object]
-    timeout: float | None
-    """Stop the run after so many seconds; nothing: let it finish."""
-    why: str
-    """Why this configuration, in one clause."""
-    price_usd_per_hour: float
-    max_charge_usd: float | None
-    """The most that this trial can be charged; set aside in the budget until it is told."""
+__all__ = ["STATES", "Study", "Trial", "TrialState", "create_study"]
 
 
 class Study:
@@ -87,13 +62,15 @@ class Study:
         name: str = "study",
         ledger: Ledger | None = None,
         clock: Clock | None = None,
+        conduct: Conduct | None = None,
     ) -> None:
         self.problem, self.policy, self.seed, self.name = problem, policy, seed, name
         self._ledger: Ledger = MemoryLedger() if ledger is None else ledger
         self._clock: Clock = WallClock() if clock is None else clock
+        self.conduct = Conduct() if conduct is None else conduct
         self._began = self._clock.now()
-        self._queue: list[int] = []
-        self._stopped: Stopped | None = None
+        self._transient: Stopped | None = None
+        self._funded = problem
 
     # Asking ------------------------------------------------------------------------------------------------------------
 
@@ -104,32 +81,68 @@ class Study:
 
     def order(self) -> Order | None:
         """Like `ask`, for executors."""
-        if self._stopped is not None and not self._ledger.pending:
+        ledger = self._ledger
+        with ledger.exclusive():
+            step = self._step()
+            if isinstance(step, Order):
+                self._transient = None
+                ledger.ordered(step, self.problem.space.point(step.row))
+                return step
+            self._transient = step
+            if not ledger.open_runs and ledger.stopped is None:
+                ledger.closed(step)
             return None
-        step = self._enqueued() or decide(
-            self.problem,
-            self.policy,
-            self._ledger.history,
-            self._ledger.pending,
-            seed=self.seed,
-            elapsed_s=self._clock.now() - self._began,
+
+    def _step(self) -> Order | Stopped:
+        """The next run, or why there is none now; inside the ledger's lock."""
+        ledger = self._ledger
+        if ledger.wish is not Wish.RUN:
+            return Stopped(Because.USER, "stopped by the user")
+        if ledger.stopped is not None and not ledger.queue:
+            return ledger.stopped
+        history, pending = ledger.history, ledger.pending
+        if (explanation := failing(history, ledger.resumed_at, self.conduct)) is not None:
+            return Stopped(Because.PAUSED, f"{explanation}; look at them, then resume")
+        history = as_seen(history, self.conduct)
+        whole = self._problem_with(self.budget_usd)
+        problem = whole
+        if self.conduct.confirm_best:
+            problem = self._problem_with(self.budget_usd - held_back_usd(whole, history, self.conduct))
+        active_s = ledger.active_s
+        elapsed_s = self._clock.now() - self._began if active_s is None else active_s
+        step = self._enqueued(problem, history) or decide(
+            problem, self.policy, history, pending, seed=self.seed, elapsed_s=elapsed_s
         )
-        if isinstance(step, Stopped):
-            self._stopped = step
-            return None
-        self._stopped = None
-        self._ledger.ordered(step)
+        if isinstance(step, Stopped) and not pending and self.conduct.confirm_best:
+            step = confirmation(whole, history, pending, self.conduct) or step
         return step
+
+    def _problem_with(self, usd: float) -> Problem:
+        if usd == self.problem.budget.usd:
+            return self.problem
+        if usd != self._funded.budget.usd:
+            self._funded = self.problem.with_budget(usd)
+        return self._funded
 
     def enqueue_trial(self, params: Mapping[str, object]) -> None:
         """Run this configuration next, before anything that the policy would choose."""
-        self._queue.append(self.problem.space.row(dict(params)))
+        row = self.problem.space.row(dict(params))
+        with self._ledger.exclusive():
+            self._ledger.enqueued((*self._ledger.queue, row))
 
-    def stop(self, reason: str = "stopped by the user") -> None:
-        """Ask for no further trials."""
-        from lynceus.policy import Because
+    def stop(self, reason: str = "stopped by the user", *, kill: bool = False) -> None:
+        """Ask for no further trials; workers let those that run come to their end, or end them too."""
+        with self._ledger.exclusive():
+            self._ledger.closed(Stopped(Because.USER, reason))
+            self._ledger.wished(Wish.KILL if kill else Wish.STOP)
 
-        self._stopped = Stopped(Because.CONVERGED, reason)
+    def resume(self, add_usd: float = 0.0) -> None:
+        """Go on after a stop, a pause or a spent budget, perhaps with more money."""
+        if not (math.isfinite(add_usd) and add_usd >= 0):
+            raise InputError(f"resume: {add_usd!r} dollars cannot be added; give 0 or more.")
+        self._transient = None
+        with self._ledger.exclusive():
+            self._ledger.resumed(add_usd)
 
     def trial(self, order: Order) -> Trial:
         """An order in the user's words."""
@@ -142,21 +155,22 @@ class Study:
             max_charge_usd=None if math.isinf(order.cap_s) else order.reserved_usd,
         )
 
-    def _enqueued(self) -> Order | None:
+    def _enqueued(self, problem: Problem, history: History) -> Order | None:
         """The next configuration that a person asked for, if it is still open and affordable."""
-        while self._queue:
-            row = self._queue.pop(0)
-            situation = worthwhile(Situation.present(self.problem, self._ledger.history, self._ledger.pending))
+        queue, pending = list(self._ledger.queue), self._ledger.pending
+        found: Order | None = None
+        while queue and found is None:
+            row = queue.pop(0)
+            situation = worthwhile(Situation.present(problem, history, pending))
             if isinstance(situation, Stopped) or not situation.open[row]:
                 continue
-            number = len(self._ledger.history) + len(self._ledger.pending)
+            number = len(history) + len(pending)
             cap_s = float(affordable_seconds(situation)[row])
-            reserved = math.inf if math.isinf(cap_s) else self.problem.cost(row, cap_s)
-            plan = Plan(row, why="asked for by the user", stoppable=False)
-            return Order(
-                number, row, cap_s, 0.0 if math.isinf(reserved) else min(reserved, float(situation.left[0])), plan
-            )
-        return None
+            reserved = 0.0 if math.isinf(cap_s) else min(problem.cost(row, cap_s), float(situation.left[0]))
+            found = Order(number, row, cap_s, reserved, Plan(row, why="asked for by the user", stoppable=False))
+        if len(queue) != len(self._ledger.queue):
+            self._ledger.enqueued(queue)
+        return found
 
     # Telling -----------------------------------------------------------------------------------------------------------
 
@@ -174,8 +188,9 @@ class Study:
         **more_metrics: float,
     ) -> None:
         """How a trial went: its running time and metrics. `charged` overrides what the tariff says, when the real bill is known."""
+        self._ledger.refresh()
         order = self._open_order(trial)
-        state = _member(TrialState, str(state), "state")
+        state = member(TrialState, str(state), "state")
         if state is TrialState.RUNNING:
             raise InputError(f"tell: trial {order.number} is running already; tell COMPLETE, TIMEOUT or FAIL.")
         if runtime is None and state is not TrialState.FAIL:
@@ -193,21 +208,27 @@ class Study:
         )
         blame = None
         if state is TrialState.FAIL:
-            blame = _member(Reason, str(reason or "job").lower(), "reason")
+            blame = member(Reason, str(reason or "job").lower(), "reason")
         elif reason is not None:
             raise InputError(
                 f"tell: reason {str(reason)!r} came with state {state}; only a trial that failed has a reason."
             )
-        reported = _checked_metrics({**(metrics or {}), **more_metrics}, order.number)
+        reported = checked_metrics({**(metrics or {}), **more_metrics}, order.number)
         outcome = Outcome(
-            _ENDS[state], seconds, usd, reported, tuple((float(t), float(p)) for t, p in progress), blame, detail
+            ENDS[state], seconds, usd, reported, tuple((float(t), float(p)) for t, p in progress), blame, detail
         )
         self.settle(order, outcome)
 
     def settle(self, order: Order, outcome: Outcome) -> Observation:
-        """Like `tell`, for executors."""
-        observation = absorb(self.problem, self.policy, self._ledger.history, order, outcome)
-        self._ledger.settled(observation)
+        """Like `tell`, for executors. A trial settles once: whoever comes second is given what was written down."""
+        ledger = self._ledger
+        with ledger.exclusive():
+            if all(run.order.number != order.number for run in ledger.open_runs):
+                for seen in reversed(ledger.history):
+                    if seen.order.number == order.number:
+                        return seen
+            observation = absorb(self.problem, self.policy, as_seen(ledger.history, self.conduct), order, outcome)
+            ledger.settled(observation, self.problem.space.point(order.row))
         return observation
 
     def add_trial(
@@ -216,11 +237,39 @@ class Study:
         """A past measurement as free knowledge: nothing is charged, nothing is run."""
         row = self.problem.space.row(dict(params))
         seconds = parse_duration(runtime, "add_trial: runtime")
-        number = len(self._ledger.history) + len(self._ledger.pending)
-        order = Order(number, row, math.inf, 0.0, Plan(row, why="imported", stoppable=False))
-        reported = _checked_metrics(metrics or {}, number)
-        outcome = Outcome(End.FINISHED, seconds, 0.0, reported)
-        self._ledger.settled(Observation(order, outcome, Told(seconds, reported)))
+        with self._ledger.exclusive():
+            number = len(self._ledger.history) + len(self._ledger.open_runs)
+            order = Order(number, row, math.inf, 0.0, Plan(row, why="imported", stoppable=False))
+            reported = checked_metrics(metrics or {}, number)
+            observation = Observation(order, Outcome(End.FINISHED, seconds, 0.0, reported), Told(seconds, reported))
+            self._ledger.settled(observation, self.problem.space.point(row))
+
+    def together(self) -> AbstractContextManager[None]:
+        """Many changes as one, for example the import of a table: all are kept, or none."""
+        return self._ledger.exclusive()
+
+    # For whoever runs the trials ---------------------------------------------------------------------------------------
+
+    def launched(self, number: int, ticket: str) -> None:
+        """The run was started; `ticket` finds it again."""
+        self._ledger.launched(number, ticket)
+
+    def adopt(self) -> tuple[OpenRun, ...]:
+        """Take over the open runs that nobody looks after; with those that are ours already."""
+        return self._ledger.adopt()
+
+    def release(self) -> None:
+        """Let go of our open runs, so that another worker may take them over."""
+        self._ledger.release()
+
+    def heartbeat(self, numbers: Sequence[int]) -> Wish:
+        """These runs are looked after; returns what a person wants of the workers by now."""
+        self._ledger.heartbeat(numbers)
+        return self._ledger.wish
+
+    def refresh(self) -> None:
+        """See what other workers have written since."""
+        self._ledger.refresh()
 
     def optimize(self, objective: Callable[[Trial], float | Mapping[str, float]], n_trials: int | None = None) -> None:
         """Ask, call, tell until the study ends. `objective` returns seconds, or a mapping with `runtime` and metrics.
@@ -264,14 +313,29 @@ class Study:
         return self._ledger.pending
 
     @property
+    def open_runs(self) -> tuple[OpenRun, ...]:
+        """The same with ticket, worker and times."""
+        return self._ledger.open_runs
+
+    @property
     def reason(self) -> str | None:
         """Why the study ended; nothing while it goes on."""
-        return None if self._stopped is None else self._stopped.reason
+        return None if self.stopped is None else self.stopped.reason
 
     @property
     def stopped(self) -> Stopped | None:
         """Why the study ended, with its kind."""
-        return self._stopped
+        return self._ledger.stopped or self._transient
+
+    @property
+    def wish(self) -> Wish:
+        """What a person wants of the workers, as of the last look."""
+        return self._ledger.wish
+
+    @property
+    def budget_usd(self) -> float:
+        """The budget of the problem with what was added to it."""
+        return self.problem.budget.usd + self._ledger.added_usd
 
     @property
     def spent_usd(self) -> float:
@@ -285,7 +349,12 @@ class Study:
 
     def recommend(self) -> Recommendation | None:
         """The configuration to use from now on; nothing when none is known to keep the limits."""
-        return recommend(self.problem, self.policy, self._ledger.history, seed=self.seed)
+        history = self._ledger.history
+        advice = recommend(self.problem, self.policy, typical(as_seen(history, self.conduct)), seed=self.seed)
+        if advice is None:
+            return None
+        stopped_early = sum(seen.outcome.end is End.CAPPED for seen in history)
+        return replace(advice, spent_usd=self.spent_usd, trials=len(history), stopped_early=stopped_early)
 
     @property
     def best_params(self) -> Mapping[str, object]:
@@ -299,7 +368,7 @@ class Study:
         return -value if self.problem.goal.maximise else value
 
     def _best(self) -> tuple[int, float]:
-        runs = feasible_runs(self.problem, self._ledger.history)
+        runs = feasible_runs(self.problem, typical(self._ledger.history))
         if not runs:
             raise InputError(f"study {self.name!r}: no trial has kept every limit yet, so there is no best one.")
         return min(runs, key=lambda run: run[1])
@@ -315,8 +384,11 @@ def create_study(
     policy: str | Policy = "lynceus",
     seed: int = 0,
     study_name: str = "study",
+    storage: str | Storage | None = None,
+    load_if_exists: bool = False,
+    conduct: Conduct | None = None,
 ) -> Study:
-    """A new study in memory.
+    """A new study, in memory or in a storage such as `sqlite:///lynceus.db`.
 
     `objective` is `cost`, `time`, or like `maximize accuracy`; constraints read `runtime <= 45m @ 0.95`; a budget is money.
     """
@@ -327,18 +399,9 @@ def create_study(
             usd=parse_money(budget, "budget") if not (isinstance(budget, float) and math.isinf(budget)) else math.inf
         )
     problem = Problem(space, goal, limits, budget, billing or Tariff())
-    return Study(problem, policy if isinstance(policy, Policy) else preset(policy), seed=seed, name=study_name)
+    chosen = policy if isinstance(policy, Policy) else preset(policy)
+    if storage is None:
+        return Study(problem, chosen, seed=seed, name=study_name, conduct=conduct)
+    from lynceus.durable import open_study  # SQLAlchemy is only loaded by those who need it
 
-
-def _member(kind: type[_E], text: str, field: str) -> _E:
-    try:
-        return kind(text)
-    except ValueError:
-        raise InputError(f"tell: {field} {text!r} is unknown; use one of {', '.join(kind)}.") from None
-
-
-def _checked_metrics(metrics: Mapping[str, float], number: int) -> dict[str, float]:
-    for name, value in metrics.items():
-        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
-            raise InputError(f"tell: metric {name!r} of trial {number} is {value!r}; report a finite number.")
-    return {name: float(value) for name, value in metrics.items()}
+    return open_study(storage, study_name, problem, chosen, seed=seed, load_if_exists=load_if_exists, conduct=conduct)

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from lynceus.errors import InfrastructureError
 from lynceus.history import Outcome
+
+
+class LostRunError(InfrastructureError):
+    """The executor finds nothing of a run that it once started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +34,10 @@ class Executor(Protocol):
     """Starts runs and says how they ended. A ticket is a short text that finds the run again after a restart."""
 
     def launch(self, request: Request) -> str:
-        """Start the run and return its ticket at once."""
+        """Start the run and return its ticket at once; a run of this study and number that exists already is not started again."""
 
     def collect(self, ticket: str) -> Outcome | None:
-        """How the run ended; nothing while it is running."""
+        """How the run ended, as often as asked; nothing while it is running; `LostRunError` when nothing is left of it."""
 
     def cancel(self, ticket: str) -> None:
         """End the run now; `collect` then tells how it ended."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lynceus.executor.executor import Request
+from lynceus.executor.executor import LostRunError, Request
 from lynceus.history import End, Outcome
 from lynceus.problem import Problem
 
@@ -77,6 +77,8 @@ class TableExecutor:
 
     def collect(self, ticket: str) -> Outcome | None:
         """The outcome, once the pretended clock has reached it."""
+        if ticket not in self._runs:
+            raise LostRunError(f"the pretended run {ticket} belongs to another process")
         end, outcome, _ = self._runs[ticket]
         return outcome if self._clock.now() >= end else None
 

@@ -27,6 +27,10 @@ class Because(enum.StrEnum):
     WALL_CLOCK = "wall clock"
     EXHAUSTED = "exhausted"
     CONVERGED = "converged"
+    USER = "user"
+    """A person ended it."""
+    PAUSED = "paused"
+    """Too many runs in a row failed: somebody should look before more money is spent."""
 
 
 @dataclass(frozen=True, slots=True)

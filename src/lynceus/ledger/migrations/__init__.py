@@ -1,0 +1,1 @@
+"""Versioned changes of the storage's tables, run by Alembic."""

@@ -1,0 +1,74 @@
+"""The tables of a storage. What they hold is facts; `events` is an append-only journal of what happened when.
+
+Every change of a study takes the next number of `studies.sequence` and writes it beside what it changed, so that a reader asks only for
+rows that are newer than what it has seen.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+
+metadata = MetaData()
+
+Facts = JSON(none_as_null=True)
+
+settings = Table(
+    "settings",
+    metadata,
+    Column("name", String(100), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+studies = Table(
+    "studies",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("created_s", Float(53), nullable=False),  # seconds since the epoch, as all moments here
+    Column("document", Facts, nullable=False),  # the job file; secrets only by name
+    Column("fingerprint", String(64), nullable=False),  # of the problem, see lynceus.problem
+    Column("policy", Facts, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("sequence", Integer, nullable=False),
+    Column("settled", Integer, nullable=False),  # how many trials have settled
+    Column("wish", String(10), nullable=False),
+    Column("because", String(20)),  # why it is over or paused; null while it goes on
+    Column("reason", Text),
+    Column("resumed_at", Integer, nullable=False),
+    Column("added_usd", Float(53), nullable=False),
+    Column("active_s", Float(53), nullable=False),  # seconds in which a worker was there
+    Column("seen_s", Float(53), nullable=False),  # when a worker was last there
+    Column("queue", Facts, nullable=False),  # rows that a person wants next
+)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("sequence", Integer, nullable=False),  # of the last change
+    Column("rank", Integer),  # position in the history, that is, order of settling; null while open
+    Column("params", Facts, nullable=False),  # the configuration in the user's words
+    Column("ordered", Facts, nullable=False),  # see lynceus.ledger.records
+    Column("outcome", Facts),
+    Column("told", Facts),
+    Column("ticket", Text),
+    Column("worker", Text),
+    Column("ordered_s", Float(53), nullable=False),
+    Column("launched_s", Float(53)),
+    Column("heartbeat_s", Float(53)),
+    Column("settled_s", Float(53)),
+)
+Index("trials_by_sequence", trials.c.study_id, trials.c.sequence)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("at_s", Float(53), nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("number", Integer),
+    Column("worker", Text),
+    Column("detail", Facts),
+)

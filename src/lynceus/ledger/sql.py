@@ -1,0 +1,298 @@
+"""Studies in a database: `sqlite:///lynceus.db` on one machine, `postgresql+psycopg://…` for a team."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import Engine, Row, create_engine, delete, event, func, insert, select
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+
+from lynceus.errors import InfrastructureError, InputError, MissingExtraError
+from lynceus.ledger import migrate
+from lynceus.ledger.ledger import Wish
+from lynceus.ledger.schema import events, settings, studies, trials
+from lynceus.ledger.sql_ledger import SqlLedger, one_line
+from lynceus.policy import Because, Stopped
+from lynceus.problem import Problem
+
+DEFAULT_URL = "sqlite:///lynceus.db"
+BUSY_S = 120.0
+"""How long SQLite waits for another process that is deciding; a decision with a deep look-ahead takes seconds."""
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """What a storage knows of a study besides its trials."""
+
+    id: int
+    name: str
+    created_s: float
+    """Seconds since the epoch."""
+    document: Mapping[str, Any]
+    """The job file; secrets only by name."""
+    fingerprint: str
+    """Of the problem: see `fingerprint`."""
+    policy: Mapping[str, Any]
+    seed: int
+    wish: Wish
+    stopped: Stopped | None
+    """Why it is over or paused."""
+    added_usd: float
+    active_s: float
+    seen_s: float
+    """When a worker was last there."""
+    trials: int
+    """How many were ordered, open ones included."""
+    settled: int
+
+    @property
+    def state(self) -> str:
+        """`RUNNING`, `PAUSED`, `STOPPED` (by a person) or `FINISHED`."""
+        if self.stopped is None:
+            return "RUNNING"
+        return {Because.PAUSED: "PAUSED", Because.USER: "STOPPED"}.get(self.stopped.because, "FINISHED")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the journal."""
+
+    at_s: float
+    kind: str
+    number: int | None
+    worker: str | None
+    detail: Mapping[str, Any] | None
+
+
+class Storage:
+    """The studies in one database.
+
+    >>> storage = Storage("sqlite://")  # in memory, for this example
+    >>> record = storage.create_study("nightly", document={"name": "nightly"}, fingerprint="…", policy={"name": "sweep"})
+    >>> [(one.name, one.state, one.trials) for one in storage.studies()]
+    [('nightly', 'RUNNING', 0)]
+    """
+
+    def __init__(self, url: str = DEFAULT_URL, *, create: bool = True, now: Callable[[], float] = time.time) -> None:
+        self.url = url
+        """As given; use `shown_url` for people."""
+        parsed = _parsed(url)
+        self.shown_url = parsed.render_as_string(hide_password=True)
+        self._now = now
+        file = parsed.database if parsed.get_backend_name() == "sqlite" else None
+        if file and file != ":memory:":
+            if not create and not Path(file).exists():
+                raise InputError(
+                    f"storage {self.shown_url}: there is no such file; check --storage, or run a study first."
+                )
+            if not Path(file).parent.is_dir():
+                raise InputError(f"storage {self.shown_url}: there is no folder {Path(file).parent}; make it first.")
+        self._engine = _engine(parsed)
+        with self._errors():
+            migrate.ensure(self._engine, self.shown_url)
+
+    def __enter__(self) -> Storage:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def create_study(
+        self,
+        name: str,
+        *,
+        document: Mapping[str, Any],
+        fingerprint: str,
+        policy: Mapping[str, Any],
+        seed: int = 0,
+    ) -> StudyRecord:
+        """A new study; its name must be free. `document` is kept as it is: put no secret into it."""
+        if not name or "/" in name or "\0" in name or name in (".", "..") or len(name) > 200:
+            raise InputError(
+                f"study name {name!r}: give 1 to 200 characters without '/', for example 'nightly-sessions'."
+            )
+        now = self._now()
+        new = {
+            "name": name,
+            "created_s": now,
+            "document": dict(document),
+            "fingerprint": fingerprint,
+            "policy": dict(policy),
+            "seed": seed,
+            "sequence": 0,
+            "settled": 0,
+            "wish": str(Wish.RUN),
+            "resumed_at": 0,
+            "added_usd": 0.0,
+            "active_s": 0.0,
+            "seen_s": now,
+            "queue": [],
+        }
+        try:
+            with (
+                self._errors(),
+                self._engine.connect().execution_options(writing=True) as connection,
+                connection.begin(),
+            ):
+                identity = connection.execute(insert(studies).values(**new).returning(studies.c.id)).scalar_one()
+                connection.execute(insert(events).values(study_id=identity, at_s=now, kind="created"))
+        except IntegrityError:
+            raise InputError(
+                f"study {name!r} exists already in {self.shown_url}; continue it with: lynceus resume {name}, or choose another name."
+            ) from None
+        return self.load_study(name)
+
+    def load_study(self, name: str) -> StudyRecord:
+        """A study by its name."""
+        for record in self._records(studies.c.name == name):
+            return record
+        known = ", ".join(one.name for one in self.studies()[:20]) or "none"
+        raise InputError(f"study {name!r} is not in {self.shown_url}; known are: {known}.")
+
+    def studies(self) -> list[StudyRecord]:
+        """Every study, oldest first."""
+        return self._records()
+
+    def delete_study(self, name: str) -> None:
+        """Forget a study and its trials, for good."""
+        record = self.load_study(name)
+        with self._errors(), self._engine.connect().execution_options(writing=True) as connection, connection.begin():
+            connection.execute(delete(studies).where(studies.c.id == record.id))
+
+    def ledger(self, name: str) -> SqlLedger:
+        """The ledger of a study, read to its present end."""
+        return SqlLedger(self._engine, self.load_study(name).id, name, self.shown_url, self._now)
+
+    def events(self, name: str, since_s: float = 0.0) -> list[Event]:
+        """The journal of a study, oldest first."""
+        wanted = select(events).where(events.c.study_id == self.load_study(name).id, events.c.at_s >= since_s)
+        with self._errors(), self._engine.connect() as connection:
+            return [
+                Event(row.at_s, row.kind, row.number, row.worker, row.detail)
+                for row in connection.execute(wanted.order_by(events.c.id))
+            ]
+
+    def setting(self, name: str) -> str | None:
+        """A value that belongs to the whole storage."""
+        with self._errors(), self._engine.connect() as connection:
+            return connection.execute(select(settings.c.value).where(settings.c.name == name)).scalar()
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Keep a value that belongs to the whole storage."""
+        with self._errors(), self._engine.connect().execution_options(writing=True) as connection, connection.begin():
+            connection.execute(delete(settings).where(settings.c.name == name))
+            connection.execute(insert(settings).values(name=name, value=value))
+
+    def _records(self, *conditions: Any) -> list[StudyRecord]:
+        counts = select(trials.c.study_id, func.count().label("trials")).group_by(trials.c.study_id).subquery()
+        wanted = (
+            select(studies, counts.c.trials).outerjoin(counts, counts.c.study_id == studies.c.id).where(*conditions)
+        )
+        with self._errors(), self._engine.connect() as connection:
+            return [_record(row) for row in connection.execute(wanted.order_by(studies.c.id))]
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except DBAPIError as error:
+            raise InfrastructureError(
+                f"storage {self.shown_url}: {one_line(error)}; check that it can be reached and written."
+            ) from error
+
+
+def upgrade(url: str) -> tuple[str | None, str]:
+    """Bring a storage to this program's version; returns the versions before and after."""
+    parsed = _parsed(url)
+    engine = _engine(parsed)
+    try:
+        return migrate.upgrade(engine, parsed.render_as_string(hide_password=True))
+    except DBAPIError as error:
+        shown = parsed.render_as_string(hide_password=True)
+        raise InfrastructureError(f"storage {shown}: {one_line(error)}; nothing was changed.") from error
+    finally:
+        engine.dispose()
+
+
+def fingerprint(problem: Problem) -> str:
+    """A SHA-256 of everything in a problem but its budget: rows and outcomes mean the same while it stays the same."""
+    masks = [None if mask is None else mask.tobytes().hex() for mask in (problem.testable, problem.answerable)]
+    facts = [
+        problem.space.fingerprint,
+        str(problem.goal),
+        [[limit.metric, limit.bound, limit.at_least, limit.confidence] for limit in problem.limits],
+        [getattr(problem.tariff, name) for name in ("granularity_s", "minimum_s", "boot_s", "fee_usd", "warm")],
+        masks,
+        problem.repeats,
+    ]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _record(row: Row[Any]) -> StudyRecord:
+    stopped = None if row.because is None else Stopped(Because(row.because), row.reason)
+    return StudyRecord(
+        row.id,
+        row.name,
+        row.created_s,
+        row.document,
+        row.fingerprint,
+        row.policy,
+        row.seed,
+        Wish(row.wish),
+        stopped,
+        row.added_usd,
+        row.active_s,
+        row.seen_s,
+        row.trials or 0,
+        row.settled,
+    )
+
+
+def _parsed(url: str) -> URL:
+    hint = "write for example sqlite:///lynceus.db or postgresql+psycopg://user@host/lynceus"
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise InputError(f"storage: {url!r} is not a database address; {hint}.") from None
+    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise InputError(f"storage: {parsed.drivername!r} is not supported; {hint}.")
+    return parsed.set(drivername="postgresql+psycopg") if parsed.drivername == "postgresql" else parsed
+
+
+def _engine(parsed: URL) -> Engine:
+    try:
+        if parsed.get_backend_name() == "postgresql":
+            return create_engine(parsed, pool_pre_ping=True, pool_size=2, connect_args={"connect_timeout": 10})
+        engine = create_engine(parsed, connect_args={"timeout": BUSY_S})
+    except (ModuleNotFoundError, NoSuchModuleError):
+        raise MissingExtraError("PostgreSQL storages", "postgres") from None
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, record: Any) -> None:
+        connection.isolation_level = None  # we say ourselves when a transaction begins
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Any) -> None:
+        writing = connection.get_execution_options().get("writing", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    return engine

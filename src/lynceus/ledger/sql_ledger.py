@@ -1,0 +1,357 @@
+"""A study's ledger in a database: SQLite for one machine, PostgreSQL for several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, func, insert, select, update
+from sqlalchemy.exc import DBAPIError
+
+from lynceus.errors import InfrastructureError, InputError
+from lynceus.history import History, Observation, Order
+from lynceus.ledger.ledger import OpenRun, Wish
+from lynceus.ledger.records import order_of, order_record, outcome_of, outcome_record, told_of, told_record
+from lynceus.ledger.schema import events, studies, trials
+from lynceus.ledger.worker import lives, myself
+from lynceus.policy import Because, Stopped
+
+LONGEST_GAP_S = 60.0
+"""A longer silence between two signs of life is a pause and does not count as time worked."""
+LOST_AFTER_S = 900.0
+"""A run on another host is lost when its worker has been silent for so long."""
+
+
+class SqlLedger:
+    """See `Ledger`. Reads only what changed since it last looked; writes under the study's lock."""
+
+    def __init__(
+        self, engine: Engine, study_id: int, name: str, shown_url: str, now: Callable[[], float] = time.time
+    ) -> None:
+        self._engine, self._id, self._name, self._url, self._now = engine, study_id, name, shown_url, now
+        self.worker = myself()
+        self._connection: Connection | None = None
+        self._sequence = -1
+        self._history: list[Observation] = []
+        self._frozen: History | None = ()
+        self._open: dict[int, OpenRun] = {}
+        self._study: Row[Any] | None = None
+        self.refresh()
+
+    # What is known -----------------------------------------------------------------------------------------------------
+
+    @property
+    def history(self) -> History:
+        """Settled runs in the order in which they settled, as of the last look."""
+        if self._frozen is None:
+            self._frozen = tuple(self._history)
+        return self._frozen
+
+    @property
+    def pending(self) -> tuple[Order, ...]:
+        """Ordered runs that have not settled."""
+        return tuple(run.order for run in self.open_runs)
+
+    @property
+    def open_runs(self) -> tuple[OpenRun, ...]:
+        """The same with ticket, worker and times."""
+        return tuple(self._open[number] for number in sorted(self._open))
+
+    @property
+    def queue(self) -> tuple[int, ...]:
+        """Rows that a person wants to be run next."""
+        return tuple(self._row.queue)
+
+    @property
+    def wish(self) -> Wish:
+        """What a person wants of the workers."""
+        return Wish(self._row.wish)
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """Why the study is over or paused."""
+        row = self._row
+        return None if row.because is None else Stopped(Because(row.because), row.reason)
+
+    @property
+    def resumed_at(self) -> int:
+        """How many runs had settled when the study was last resumed."""
+        return int(self._row.resumed_at)
+
+    @property
+    def added_usd(self) -> float:
+        """Money that was added to the budget after the study began."""
+        return float(self._row.added_usd)
+
+    @property
+    def active_s(self) -> float | None:
+        """Seconds in which somebody worked on the study."""
+        return float(self._row.active_s)
+
+    @property
+    def _row(self) -> Row[Any]:
+        if self._study is None:
+            raise InputError(f"study {self._name!r}: it is no longer in storage {self._url}; it was deleted.")
+        return self._study
+
+    def refresh(self) -> None:
+        """Read what others have written since the last look."""
+        if self._connection is not None:
+            self._read(self._connection)
+            return
+        with self._errors(), self._engine.connect() as connection:
+            self._read(connection)
+
+    def _read(self, connection: Connection, *, lock: bool = False) -> None:
+        row = select(studies).where(studies.c.id == self._id)
+        self._study = connection.execute(row.with_for_update() if lock else row).one_or_none()
+        if self._row.sequence == self._sequence:
+            return
+        changed = connection.execute(
+            select(trials)
+            .where(trials.c.study_id == self._id, trials.c.sequence > self._sequence)
+            .order_by(trials.c.rank.is_(None), trials.c.rank)
+        )
+        for trial in changed:
+            self._learn(trial)
+        self._sequence = self._row.sequence
+
+    def _learn(self, trial: Row[Any]) -> None:
+        if trial.rank is None:
+            order = order_of(trial.ordered)
+            self._open[trial.number] = OpenRun(
+                order, trial.ticket, trial.worker, trial.ordered_s, trial.launched_s, trial.heartbeat_s
+            )
+            return
+        known = self._open.pop(trial.number, None)
+        if trial.rank != len(self._history):
+            raise InfrastructureError(
+                f"study {self._name!r} in {self._url}: trial {trial.number} has rank {trial.rank} where {len(self._history)} "
+                "was expected; the storage was changed by something else than Lynceus, restore it from a backup."
+            )
+        order = order_of(trial.ordered) if known is None else known.order
+        self._history.append(Observation(order, outcome_of(trial.outcome), told_of(trial.told)))
+        self._frozen = None
+
+    # Writing -----------------------------------------------------------------------------------------------------------
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """The study's lock and one transaction: SQLite's write lock, or a row lock in PostgreSQL."""
+        return self._nested() if self._connection is not None else self._locked()
+
+    @contextmanager
+    def _nested(self) -> Iterator[None]:
+        yield
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        before = self._known()
+        try:
+            with self._errors(), self._engine.connect().execution_options(writing=True) as connection:
+                with connection.begin():
+                    self._connection = connection
+                    self._read(connection, lock=True)
+                    before = self._known()
+                    yield
+                before = self._known()
+        finally:
+            self._connection = None
+            self._know(*before)
+
+    def _known(self) -> tuple[int, int, dict[int, OpenRun], Row[Any] | None]:
+        return self._sequence, len(self._history), dict(self._open), self._study
+
+    def _know(self, sequence: int, settled: int, open_runs: dict[int, OpenRun], study: Row[Any] | None) -> None:
+        """What was written did not stay: know again what was known before. (After success nothing changes.)"""
+        if len(self._history) != settled:
+            del self._history[settled:]
+            self._frozen = None
+        self._sequence, self._open, self._study = sequence, open_runs, study
+
+    def ordered(self, order: Order, params: Mapping[str, object]) -> None:
+        """Write down that a run will be made."""
+        now = self._now()
+        with self.exclusive():
+            self._write(
+                insert(trials).values(
+                    study_id=self._id,
+                    number=order.number,
+                    sequence=self._next(),
+                    params=dict(params),
+                    ordered=order_record(order),
+                    worker=self.worker,
+                    ordered_s=now,
+                )
+            )
+            self._note("ordered", order.number)
+            self._open[order.number] = OpenRun(order, None, self.worker, now)
+            self._sequence = self._row.sequence
+
+    def launched(self, number: int, ticket: str) -> None:
+        """Write down how to find it again."""
+        now = self._now()
+        with self.exclusive():
+            self._change(number, ticket=ticket, launched_s=now, heartbeat_s=now)
+            self._note("launched", number, {"ticket": ticket})
+            self.refresh()
+
+    def heartbeat(self, numbers: Sequence[int]) -> None:
+        """Write down that these runs are looked after; read what is new."""
+        with self.exclusive():
+            now = self._now()
+            if numbers:
+                mine = trials.c.study_id == self._id, trials.c.number.in_(numbers), trials.c.rank.is_(None)
+                self._write(update(trials).where(*mine).values(heartbeat_s=now))
+            self._set_study(**self._worked(now))
+
+    def settled(self, observation: Observation, params: Mapping[str, object]) -> bool:
+        """Write down how it ended, once."""
+        number = observation.order.number
+        with self.exclusive():
+            rank = self._row.settled
+            facts = {
+                "rank": rank,
+                "outcome": outcome_record(observation.outcome),
+                "told": told_record(observation.told),
+                "settled_s": self._now(),
+            }
+            if number in self._open:
+                self._change(number, **facts)
+            elif any(seen.order.number == number for seen in reversed(self._history)):
+                return False
+            else:  # a measurement from elsewhere, which was never ordered
+                order = order_record(observation.order)
+                self._write(
+                    insert(trials).values(
+                        study_id=self._id,
+                        number=number,
+                        sequence=self._next(),
+                        params=dict(params),
+                        ordered=order,
+                        ordered_s=self._now(),
+                        **facts,
+                    )
+                )
+            self._set_study(settled=rank + 1, **self._worked(self._now()))
+            self._note("settled", number, {"end": str(observation.outcome.end)})
+            self._open.pop(number, None)
+            self._history.append(observation)
+            self._frozen = None
+            self._sequence = self._row.sequence
+        return True
+
+    def closed(self, stopped: Stopped) -> None:
+        """Write down that the study is over or paused."""
+        with self.exclusive():
+            if self.stopped == stopped:
+                return
+            self._set_study(because=str(stopped.because), reason=stopped.reason)
+            self._note("closed", None, {"because": str(stopped.because), "reason": stopped.reason})
+
+    def resumed(self, add_usd: float = 0.0) -> None:
+        """Write down that it goes on, perhaps with more money."""
+        with self.exclusive():
+            self._set_study(
+                because=None,
+                reason=None,
+                wish=str(Wish.RUN),
+                resumed_at=len(self._history),
+                added_usd=self.added_usd + add_usd,
+            )
+            self._note("resumed", None, {"added_usd": add_usd} if add_usd else None)
+
+    def wished(self, wish: Wish) -> None:
+        """Write down what a person wants of the workers."""
+        with self.exclusive():
+            self._set_study(wish=str(wish))
+            self._note("wished", None, {"wish": str(wish)})
+
+    def enqueued(self, rows: Sequence[int]) -> None:
+        """Write down the whole queue anew."""
+        with self.exclusive():
+            self._set_study(queue=list(rows))
+
+    def adopt(self) -> tuple[OpenRun, ...]:
+        """Take over what nobody looks after."""
+        with self.exclusive():
+            for number, run in list(self._open.items()):
+                if run.worker != self.worker and self._abandoned(run):
+                    self._change(number, worker=self.worker)
+                    self._note("adopted", number, {"from": run.worker})
+            self.refresh()
+        return tuple(run for run in self.open_runs if run.worker == self.worker)
+
+    def release(self) -> None:
+        """Let go of my open runs."""
+        with self.exclusive():
+            for run in self.open_runs:
+                if run.worker == self.worker:
+                    self._change(run.order.number, worker=None)
+            self.refresh()
+
+    def _abandoned(self, run: OpenRun) -> bool:
+        if run.worker is None:
+            return True
+        alive = lives(run.worker)
+        if alive is not None:
+            return not alive
+        # Another host: all we can see is how long ago it gave a sign of life. Heartbeats change no sequence: read it.
+        latest = self._write(
+            select(func.max(trials.c.heartbeat_s)).where(
+                trials.c.study_id == self._id, trials.c.number == run.order.number
+            )
+        ).scalar()
+        return self._now() - (latest or run.ordered_s) > LOST_AFTER_S
+
+    # Small writes, all inside the lock ---------------------------------------------------------------------------------
+
+    def _next(self) -> int:
+        sequence = self._row.sequence + 1
+        self._set_study(sequence=sequence)
+        return int(sequence)
+
+    def _change(self, number: int, **values: object) -> None:
+        mine = trials.c.study_id == self._id, trials.c.number == number
+        self._write(update(trials).where(*mine).values(sequence=self._next(), **values))
+
+    def _set_study(self, **values: object) -> None:
+        row = self._write(update(studies).where(studies.c.id == self._id).values(**values).returning(studies))
+        self._study = row.one()
+
+    def _worked(self, now: float) -> dict[str, float]:
+        row = self._row
+        gap = now - row.seen_s
+        return {"active_s": row.active_s + (gap if 0 < gap <= LONGEST_GAP_S else 0.0), "seen_s": now}
+
+    def _note(self, kind: str, number: int | None, detail: Mapping[str, object] | None = None) -> None:
+        self._write(
+            insert(events).values(
+                study_id=self._id,
+                at_s=self._now(),
+                kind=kind,
+                number=number,
+                worker=self.worker,
+                detail=None if detail is None else dict(detail),
+            )
+        )
+
+    def _write(self, statement: Any) -> Any:
+        if self._connection is None:
+            raise RuntimeError("a ledger is written inside exclusive()")
+        return self._connection.execute(statement)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise InfrastructureError(
+                f"storage {self._url}: {one_line(error)}; nothing that was settled is lost, repair it and run: lynceus resume {self._name}."
+            ) from error
+
+
+def one_line(error: DBAPIError) -> str:
+    """What the database said, in one line."""
+    return " ".join(str(error.orig).split()) or type(error.orig).__name__

@@ -1,0 +1,61 @@
+"""A trial in the user's words, and how it stands."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from lynceus.errors import InputError
+from lynceus.history import End
+
+_E = TypeVar("_E", bound=enum.StrEnum)
+
+
+class TrialState(enum.StrEnum):
+    """How a trial stands: Optuna's states, and TIMEOUT for runs that were stopped (a lower bound was learnt)."""
+
+    RUNNING = "RUNNING"
+    COMPLETE = "COMPLETE"
+    TIMEOUT = "TIMEOUT"
+    FAIL = "FAIL"
+
+
+ENDS = {TrialState.COMPLETE: End.FINISHED, TrialState.TIMEOUT: End.CAPPED, TrialState.FAIL: End.FAILED}
+STATES = {end: state for state, end in ENDS.items()}
+"""The state of a trial by how its run ended."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration to run."""
+
+    number: int
+    params: Mapping[str, object]
+    timeout: float | None
+    """Stop the run after so many seconds; nothing: let it finish."""
+    why: str
+    """Why this configuration, in one clause."""
+    price_usd_per_hour: float
+    max_charge_usd: float | None
+    """The most that this trial can be charged; set aside in the budget until it is told."""
+
+
+def member(kind: type[_E], text: str, field: str) -> _E:
+    """A value of an enumeration by its word, or a sentence with the words there are."""
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(f"tell: {field} {text!r} is unknown; use one of {', '.join(kind)}.") from None
+
+
+def checked_metrics(metrics: Mapping[str, float], number: int) -> dict[str, float]:
+    """Finite numbers by name."""
+    for name, value in metrics.items():
+        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+            raise InputError(f"tell: metric {name!r} of trial {number} is {value!r}; report a finite number.")
+    return {name: float(value) for name, value in metrics.items()}
