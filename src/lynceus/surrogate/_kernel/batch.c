@@ -297,6 +297,10 @@ static void open_worker(Worker *w, const Problem *p) {
     w->mean = take(w, cells * sizeof(double));
     w->std = take(w, cells * sizeof(double));
     w->scene.bound = take(w, padded(p->table.q) * sizeof(double));
+    w->scene.strike = take(w, padded(p->table.q) * sizeof(double));
+    w->scene.log_strike = take(w, padded(p->table.q) * sizeof(double));
+    w->scene.log_ceiling = take(w, padded(p->table.q) * sizeof(double));
+    w->scene.held_best = NAN;
     w->scene.highest = take(w, padded(p->table.q) / BLOCK * sizeof(double));
     w->scene.allowed = take(w, padded(p->table.q));
 }

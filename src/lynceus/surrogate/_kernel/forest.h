@@ -135,6 +135,8 @@ typedef struct {
     const int64_t *closed;    /* [e] its imagined rows */
     double *bound, *highest;  /* [q], [q / BLOCK] scratch */
     uint8_t *allowed;         /* [q] scratch */
+    double *strike, *log_strike, *log_ceiling; /* [q] of the lognormal form, for ... */
+    double held_best;         /* ... this best; NaN: none yet */
 } Scene;
 void pick_row(const Problem *p, const Gain *gain, Scene *scene, int64_t situation, Answer *out);
 

@@ -5,7 +5,8 @@
  *
  *     h(z) = z Phi(z) + phi(z) <= max(z, 0) + phi(0) r^2          Phi(z) <= r/2 for z < 0, 1 otherwise
  *
- * (h(z) = z + h(-z), and for t > 0: h(-t) (1 + t^2)^2 falls from phi(0), Phi(-t) (1 + t^2) from 1/2; both are checked by
+ * For lognormal times, a - T <= a (ln a - ln T) brings the first bound in: a - T is concave in ln T and lies under its
+ * tangent at ln a. (h(z) = z + h(-z), and for t > 0: h(-t) (1 + t^2)^2 falls from phi(0), Phi(-t) (1 + t^2) from 1/2; both are checked by
  * the tests over a grid). A first vector pass bounds every row; the row of the largest bound is valued; then only rows
  * whose bound reaches that value are valued, in ascending order, so that the lowest row wins a tie.
  */
@@ -87,22 +88,23 @@ static double mills(double t) {
 
 /* strike P(T <= x) - E[T; T <= x] for ln T ~ N(mean, std^2). E[T; T <= x] = exp(mean + std^2/2) Phi(z - std) is also
  * x phi(z) (1 - Phi(t))/phi(t), t = std - z: this form does not overflow where the other one would. */
-static double lognormal_below(double strike, double x, double mean, double std) {
-    double z = (log(x) - mean) / std, t = std - z;
+static double lognormal_below(double strike, double x, double log_x, double mean, double std) {
+    double z = (log_x - mean) / std, t = std - z;
     double part = t < REACH ? exp(mean + 0.5 * std * std) * normal_cdf(-t) : x * PHI_0 * exp(-0.5 * z * z) * mills(t);
     return strike * normal_cdf(z) - part;
 }
 
-static double lognormal_gain(const Gain *gain, int i, double best, double mean, double std) {
-    double price = gain->price[i], a = best / price - gain->boot[i], f = gain->minimum[i] - gain->boot[i];
+static double lognormal_gain(const Gain *gain, const Scene *scene, int i, double mean, double std) {
+    double price = gain->price[i], a = scene->strike[i], f = gain->minimum[i] - gain->boot[i];
     double k = gain->ceiling && gain->ceiling[i] < a ? gain->ceiling[i] : a, value;
     if (k <= 0 || a <= 0 || a <= f) return 0;
     if (std <= 0) {
         double time = exp(mean);
         value = time <= k ? a - (time > f ? time : f) : 0;
     } else {
-        value = lognormal_below(a, k, mean, std);
-        if (f > 0) value -= lognormal_below(f, f < k ? f : k, mean, std);
+        double log_k = fmin(scene->log_strike[i], scene->log_ceiling[i]);
+        value = lognormal_below(a, k, log_k, mean, std);
+        if (f > 0) value -= lognormal_below(f, f < k ? f : k, f < k ? log(f) : log_k, mean, std);
     }
     return value > 0 ? price * value : 0;
 }
@@ -111,7 +113,7 @@ static double value_of(const Problem *p, const Gain *gain, const Scene *scene, i
     double mean = scene->mean[i], std = deviation(gain, mean, scene->std[i]), value;
     size_t q = (size_t)p->table.q, stride = padded(p->table.q);
     if (gain->form == LOGNORMAL)
-        value = lognormal_gain(gain, i, best, mean, std);
+        value = lognormal_gain(gain, scene, i, mean, std);
     else
         value = normal_gain(best, gain->ceiling && gain->ceiling[i] < best ? gain->ceiling[i] : best, mean, std);
     for (int l = 0; l < gain->limits && value > 0; l++) {
@@ -173,20 +175,40 @@ WIDE static void bound_limit(int q, const double *mean, const double *std, const
     }
 }
 
-/* E[(best - C)+] <= best - price minimum: no exponent is needed for this much. */
-WIDE static void bound_lognormal(int q, const double *price, const double *minimum, double best, double *bound) {
+/* The times at which cost meets best, with their logarithms: the same for all situations of one best. */
+static void set_strikes(const Problem *p, const Gain *gain, Scene *scene, double best) {
+    if (best == scene->held_best) return;
+    for (int i = 0; i < p->table.q; i++) {
+        double a = best / gain->price[i] - gain->boot[i], c = gain->ceiling ? gain->ceiling[i] : INFINITY;
+        scene->strike[i] = a;
+        scene->log_strike[i] = a > 0 ? log(a) : -1e3;
+        if (isnan(scene->held_best)) scene->log_ceiling[i] = c > 0 ? log(c) : -1e3;
+    }
+    scene->held_best = best;
+}
+
+/* The smaller of price a (ln a - ln T)+ in the mean, and price (a - f) P(T <= k). */
+WIDE static void bound_lognormal(int q, const Gain *gain, const Scene *scene, double factor, double *bound) {
+    const double *mean = scene->mean, *std = scene->std, *log_a = scene->log_strike, *log_c = scene->log_ceiling;
+    const double *a = scene->strike, *price = gain->price, *boot = gain->boot, *minimum = gain->minimum;
     for (int i = 0; i < q; i++) {
-        double most = best - price[i] * minimum[i];
-        bound[i] = most > 0 ? most : 0;
+        double s = std[i] == 0 ? factor * fabs(mean[i]) : std[i], v = s * s + 1e-300;
+        double x = log_a[i] - mean[i], r = v / (v + x * x);
+        double tangent = a[i] * ((x > 0 ? x : 0) + PHI_0 * s * r * r);
+        double y = (log_a[i] < log_c[i] ? log_a[i] : log_c[i]) - mean[i];
+        double f = minimum[i] > boot[i] ? minimum[i] - boot[i] : 0, most = a[i] > f ? a[i] - f : 0;
+        most *= y < 0 ? 0.5 * v / (v + y * y) : 1;
+        bound[i] = price[i] * (tangent < most ? tangent : most);
     }
 }
 
 static void bound_rows(const Problem *p, const Gain *gain, Scene *scene, double best) {
     size_t q = (size_t)p->table.q;
     double factor = gain->zero_sigma_factor;
-    if (gain->form == LOGNORMAL)
-        bound_lognormal((int)q, gain->price, gain->minimum, best, scene->bound);
-    else
+    if (gain->form == LOGNORMAL) {
+        set_strikes(p, gain, scene, best);
+        bound_lognormal((int)q, gain, scene, factor, scene->bound);
+    } else
         bound_normal((int)q, scene->mean, scene->std, gain->ceiling, best, factor, scene->bound);
     for (int l = 0; l < gain->limits; l++) {
         size_t at = (size_t)gain->limit_metric[l] * padded(p->table.q);
