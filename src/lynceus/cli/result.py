@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lynceus.errors import LynceusError
-from lynceus.replay import Campaign, Quantiles, Summary, shipped_jobs
+from lynceus.replay import Campaign, Level, Quantiles, Summary, load_job, shipped_jobs, table_present
 from lynceus.units import format_duration, format_money
 
 _WIDE = 160
@@ -27,40 +26,44 @@ def console() -> Console:
 
 
 def as_table(campaign: Campaign, summaries: Sequence[Summary]) -> None:
-    """Print one row per policy, and a line on what was replayed."""
+    """Print one row per policy, and two lines on what was replayed."""
     out, job = console(), campaign.job
-    limits = ", ".join(str(limit) for limit in job.problem.limits) or "none"
-    budget = format_money(job.problem.budget.usd)
-    out.print(
-        f"[bold]{escape(job.name)}[/]: {len(job.problem.space)} configurations, {job.problem.goal}, limits {escape(limits)}, budget {budget}"
-    )
-    out.print(f"optimum {_point(job.problem.space.point(job.optimum.row))}: {format_money(job.optimum.cost_usd)} a run")
-    table = Table(title_justify="left", caption_justify="left")
+    limits = " and ".join(str(limit) for limit in job.problem.limits) or "no limits"
+    heading = f"{len(job.problem.space)} configurations, {job.problem.goal}, {limits}"
+    out.print(f"[bold]{escape(job.name)}[/]: {escape(heading)}, budget {format_money(job.problem.budget.usd)}")
+    best = ", ".join(f"{name}={value}" for name, value in job.problem.space.point(job.optimum.row).items())
+    out.print(f"optimum: {escape(best)} at ${job.optimum.cost_usd:.6g} a run")
+    table = Table(caption_justify="left", show_lines=True)
     table.caption = (
-        "p50 / p90 over seeds; money until the cost of the best run is at most that multiple (CNO) of the optimum's"
+        "p50 / p90 over seeds: dollars, multiples of one run of the optimum, and trials until the best run "
+        "is at most that many times as dear as the optimum (CNO)"
     )
     table.add_column("policy", style="bold")
     table.add_column("seeds", justify="right")
     for level in summaries[0].levels:
-        table.add_column(f"$ to CNO {level.cno:g}", justify="right")
-        table.add_column("× optimum", justify="right")
-        table.add_column("trials", justify="right")
-    table.add_column("unreached", justify="right")
-    table.add_column("stopped", justify="right")
-    table.add_column("s/decision", justify="right")
+        table.add_column(f"to CNO ≤ {level.cno:g}", justify="right")
+    table.add_column("stopped trials", justify="right")
+    table.add_column("time of a decision", justify="right")
     ended = any(summary.cno_at_stop for summary in summaries)
     if ended:
         table.add_column("CNO at stop", justify="right")
     for summary in summaries:
-        cells = [summary.policy, str(summary.seeds)]
-        for level in summary.levels:
-            cells += [_pair(level.usd, format_money), _pair(level.multiples, _short), _pair(level.trials, _short)]
-        cells.append(" / ".join(str(level.unreached) for level in summary.levels))
+        cells = [summary.policy, str(summary.seeds), *(_level(level, summary.seeds) for level in summary.levels)]
         cells += [_pair(summary.stopped, _short), _pair(summary.decision_s, format_duration)]
         if ended:
-            cells.append("—" if summary.cno_at_stop is None else _pair(summary.cno_at_stop, lambda cno: f"{cno:.3g}"))
+            at_stop = summary.cno_at_stop
+            cells.append("not asked" if at_stop is None else _pair(at_stop, lambda cno: f"{cno:.3g}"))
         table.add_row(*cells)
     out.print(table)
+
+
+def _level(level: Level, seeds: int) -> str:
+    lines = [_pair(level.usd, format_money)]
+    if math.isfinite(level.usd.p50):
+        lines += [f"{_pair(level.multiples, _short)} ×", f"{_pair(level.trials, _short)} trials"]
+    if level.unreached:
+        lines.append(f"{level.unreached} of {seeds} unreached")
+    return "\n".join(lines)
 
 
 def as_json(campaign: Campaign, summaries: Sequence[Summary]) -> str:
@@ -96,15 +99,12 @@ def jobs_as_json() -> str:
 
 
 def _jobs() -> list[dict[str, Any]]:
-    from lynceus.replay import load_job
-
     rows: list[dict[str, Any]] = []
     for name in shipped_jobs():
-        try:
-            job = load_job(name)
-        except LynceusError:
+        if not table_present(name):
             rows.append({"job": name, "configurations": "", "optimum": "", "deadline": "", "table": "missing"})
             continue
+        job = load_job(name)
         rows.append(
             {
                 "job": name,
@@ -125,10 +125,6 @@ def _pair(quantiles: Quantiles, shown: Callable[[float], str]) -> str:
 
 def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 99.5 else f"{value:.3g}"
-
-
-def _point(params: dict[str, Any]) -> str:
-    return escape(", ".join(f"{name}={value}" for name, value in params.items()))
 
 
 def _finite(value: Any) -> Any:

@@ -46,6 +46,9 @@ def complaint(error: ValidationError, model: type[BaseModel], value: Any) -> tup
         return path, f"there is no field '{path[-1]}'{hint(str(path[-1]), known)}"
     if "missing" in kinds:
         return path, f"the field '{path[-1]}' is missing; add it."
+    worded = next((detail for detail in details if detail["type"] == "value_error"), None)
+    if worded is not None and not isinstance(_value(value, path), dict | list):
+        return path, str(worded["ctx"]["error"])
     expected = list(dict.fromkeys(_EXPECTED[kind] for kind in kinds if kind in _EXPECTED))
     if len(expected) == len(set(kinds)) or (expected and len(details) > 1):
         return path, f"{came} came, but {' or '.join(expected)} is needed."
@@ -54,8 +57,8 @@ def complaint(error: ValidationError, model: type[BaseModel], value: Any) -> tup
         words = [word.strip("'") for word in str(literal["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
         return path, f"{came} came{hint(str(_value(value, path)), words)}"
     detail = details[-1]
-    if detail["type"] == "value_error":
-        return path, str(detail["ctx"]["error"])
+    if worded is not None:
+        return path, str(worded["ctx"]["error"])
     message = detail["msg"][0].lower() + detail["msg"][1:]
     return path, f"{came} came, but {message.replace('input should be', 'it should be')}."
 
@@ -92,10 +95,8 @@ def _place(loc: tuple[int | str, ...], kind: str, value: Any) -> Path:
     path: list[str | int] = []
     here = value
     for place, step in enumerate(loc):
-        if (isinstance(here, dict) and step in here) or (
-            isinstance(here, list) and isinstance(step, int) and step < len(here)
-        ):
-            here = here[step]
+        if (isinstance(here, dict) and step in here) or (isinstance(here, list) and step in range(len(here))):
+            here = _value(here, (step,))
         elif kind != "missing" or place < len(loc) - 1:
             continue
         path.append(step)

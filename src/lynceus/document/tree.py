@@ -57,15 +57,18 @@ def read_tree(text: str, name: str) -> Tree:
     >>> read_tree("a:\\n  b: [1, no]", "job.yaml").lines
     {(): 1, ('a',): 1, ('a', 'b'): 2, ('a', 'b', 0): 2, ('a', 'b', 1): 2}
     """
-    loader = _Loader(text)
     try:
+        loader = _Loader(text)
         root = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
         raise InputError(f"{name}{line}: this is not YAML: {_reason(error, text)}.") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{name}: this is not YAML: {' '.join(str(error).split())}.") from None
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        raise InputError(
+            f"{name}:{line}: this is not YAML: the unprintable character {error.character:#x} came; remove it."
+        ) from None
     except RecursionError:
         raise InputError(f"{name}: values are nested too deeply; a document has at most {MOST_DEEP} levels.") from None
     lines: dict[Path, int] = {}
@@ -132,7 +135,7 @@ class _Walk:
             # YAML 1.1 reads 010 as eight; people who write zeros in front mean ten.
             if node.tag.endswith(":int") and re.fullmatch(r"[-+]?[0-9]+", str(node.value)):
                 return int(node.value)
-            return self.loader.construct_object(node)  # type: ignore[no-untyped-call]
+            return self.loader.construct_object(node)
         except yaml.MarkedYAMLError:
             raise InputError(
                 f"{self.name}:{line}: the tag '{node.tag}' is not known here; write plain texts and numbers."

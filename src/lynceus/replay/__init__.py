@@ -1,15 +1,16 @@
 """Replay: run any policy on a table of measured runs, many times, and count the money until it was good enough."""
 
 from lynceus.replay.campaign import Campaign, Progress, run_campaign
-from lynceus.replay.job import ReplayJob, load_job
+from lynceus.replay.job import ReplayJob, load_job, table_present
 from lynceus.replay.run import Replay, Step, replay
 from lynceus.replay.score import LEVELS, Optimum, Reached, optimum
 from lynceus.replay.shipped import shipped_jobs
-from lynceus.replay.summary import Quantiles, Summary, summarise
+from lynceus.replay.summary import Level, Quantiles, Summary, summarise
 
 __all__ = [
     "LEVELS",
     "Campaign",
+    "Level",
     "Optimum",
     "Progress",
     "Quantiles",
@@ -24,4 +25,5 @@ __all__ = [
     "run_campaign",
     "shipped_jobs",
     "summarise",
+    "table_present",
 ]

@@ -99,6 +99,17 @@ def find_table(document: Document, path: Path, table: str) -> Path:
     )
 
 
+def table_present(spec: str | Path) -> bool:
+    """Whether the table of a job is where it is looked for."""
+    path = job_path(spec)
+    document = Document.read(path)
+    try:
+        find_table(document, path, document.check(ReplaySpec).table)
+    except InputError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class _Build:
     """Reads one column after the other, and knows where each was asked for."""
@@ -231,8 +242,7 @@ class _Build:
         known = ["time", "cost", *self.model.metrics]
         if metric not in known:
             raise InputError(
-                f"{self.document.at(*path)}: the metric '{metric}' has no column{hint(metric, known)[:-1]}; "
-                "name its column under 'metrics'."
+                f"{self.document.at(*path)}: the metric '{metric}' has no column under 'metrics'{hint(metric, known)}"
             )
 
     def metrics(self) -> dict[str, FloatArray]:

@@ -58,17 +58,17 @@ class ReplaySpec(Section):
     """A CSV or Parquet file, relative to this document or to the data folder."""
     parameters: list[str] | dict[str, ParameterSpec | None]
     """Columns that were varied."""
-    features: list[str] = []
+    features: list[str] = Field(default_factory=list)
     """Further columns that models may read."""
     time: str = "time_s"
     """The column with seconds."""
     price: str | float = "price_usd_per_hour"
     """Dollars per hour of the whole configuration: a column, an expression over columns, or a number."""
-    metrics: dict[str, str] = {}
+    metrics: dict[str, str] = Field(default_factory=dict)
     """Reported metrics: name in objective and constraints → column."""
     progress: ProgressSpec | None = None
     objective: str = "cost"
-    constraints: list[str] = []
+    constraints: list[str] = Field(default_factory=list)
     deadline: Duration | DeadlineSpec | None = None
     billing: BillingSpec = BillingSpec()
     budget: Money | None = None

@@ -6,9 +6,13 @@ import csv
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lynceus.errors import InputError, MissingExtraError
 from lynceus.space import Cell
+
+if TYPE_CHECKING:
+    import _csv
 
 Table = dict[str, list[Cell]]
 """Columns by name, all of one length."""
@@ -39,7 +43,7 @@ def read_table(path: Path) -> Table:
         raise InputError(f"{path}: the table is not CSV: {error}.") from None
 
 
-def _columns(lines: csv._reader, path: Path) -> Table:
+def _columns(lines: _csv.Reader, path: Path) -> Table:
     header = [name.strip() for name in next(lines, [])]
     if not any(header):
         raise InputError(f"{path}: the table is empty; its first line must name the columns.")

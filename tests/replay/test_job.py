@@ -1,0 +1,242 @@
+"""Job files: what they build, and what they say about mistakes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from lynceus.errors import InputError
+from lynceus.replay import load_job, shipped_jobs
+from lynceus.replay.job import quantile_of
+from lynceus.replay.spec import ReplaySpec
+from lynceus.replay.tables import data_folder
+
+SPEC = """\
+table: toy.csv
+parameters: [vm, nodes]
+price: usd
+"""
+
+
+def test_a_job_is_built_from_table_and_document(toy):
+    assert len(toy.problem.space) == 6
+    assert toy.problem.space.point(3) == {"vm": "large", "nodes": 1}
+    assert toy.problem.space.feature_names == ("vm", "nodes", "ram")
+    assert toy.problem.deadline_s == 900.0
+    assert toy.measurements.progress[1] == (0.2, 0.8)
+    assert toy.measurements.tick_s == 60.0
+    assert toy.target == 0.9
+    assert toy.optimum.row == 1
+    assert math.isclose(toy.optimum.cost_usd, 0.04)
+
+
+def test_options_replace_what_the_document_says(write_job):
+    job = load_job(write_job(), deadline_quantile=0.0, budget="$0.5")
+    assert job.problem.deadline_s == 240.0
+    assert job.problem.budget.usd == 0.5
+    assert job.optimum.row == 5
+
+
+def test_billing_moves_the_optimum(write_job):
+    # whole hours: every run costs its price, and the cheapest price on time is $0.2
+    job = load_job(write_job(spec=SPEC + "deadline: 15m\nbilling: {granularity: 1h}\n"))
+    assert (job.optimum.row, job.optimum.cost_usd) == (1, 0.2)
+
+
+def test_price_may_be_an_expression_and_parameters_may_say_how_they_are_read(write_job):
+    spec = "table: toy.csv\nprice: 0.1 * nodes\nparameters:\n  vm: {order: [small, large], kind: ordinal}\n  nodes: {log: true}\n"
+    job = load_job(write_job(spec=spec))
+    assert job.problem.space.feature_kinds == ("numeric", "log")
+    np.testing.assert_allclose(job.problem.price * 3600, [0.1, 0.2, 0.4, 0.1, 0.2, 0.4])
+
+
+def test_parquet_gives_the_same_job(write_job, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    path = write_job()
+    expected = load_job(path)
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(tmp_path / "toy.csv"), tmp_path / "toy.parquet")
+    path.write_text(path.read_text().replace("toy.csv", "toy.parquet"))
+    job = load_job(path)
+    assert job.problem.space == expected.problem.space
+    np.testing.assert_array_equal(job.measurements.seconds, expected.measurements.seconds)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 69, 384])
+def test_half_of_the_configurations_meet_the_papers_deadline(n):
+    times = np.arange(n, dtype=float)[::-1]
+    assert quantile_of(times, 0.5) == math.floor(n / 2 + 0.5)
+    assert quantile_of(times, 1.0) == n - 1
+
+
+MISTAKES = [
+    (SPEC + "pirce: usd\n", {}, "toy.yaml:4: pirce: there is no field 'pirce'; did you mean 'price'?"),
+    ("parameters: [vm]\n", {}, "toy.yaml:1: table: the field 'table' is missing; add it."),
+    (
+        "table: toy.csv\nparameters: [vm,\n  nods]\nprice: usd",
+        {},
+        "toy.yaml:3: parameters.1: the table toy.csv has no column 'nods'; did you mean 'nodes'?",
+    ),
+    (
+        SPEC + "features: [rma]",
+        {},
+        "toy.yaml:4: features.0: the table toy.csv has no column 'rma'; did you mean 'ram'?",
+    ),
+    (SPEC + "time: tme_s", {}, "toy.yaml:4: time: the table toy.csv has no column 'tme_s'; did you mean 'time_s'?"),
+    (
+        "table: toy.csv\nparameters: [vm, nodes]\nprice: uds",
+        {},
+        "toy.yaml:3: price: the table toy.csv has no column 'uds'; did you mean 'usd'?",
+    ),
+    (SPEC + "time: vm", {}, "toy.yaml:4: time: column 'vm' of toy.csv holds 'a' in row 1; numbers are needed."),
+    (
+        "table: toy.csv\nparameters: []",
+        {},
+        "toy.yaml:2: parameters: the list is empty; name the columns that were varied.",
+    ),
+    (
+        "table: toy.csv\nparameters: [vm, vm]",
+        {},
+        "toy.yaml:2: parameters: 'vm' is listed twice; keep one of them.",
+    ),
+    (
+        "table: toy.csv\nparameters: {vm: {log: true}}",
+        {},
+        "toy.yaml:2: parameters.vm: 'a' in 'vm' is not a number; numeric and log parameters need numbers.",
+    ),
+    (
+        SPEC,
+        {"rows": ["a,1,2,nan,1", "a,2,2,5,1"]},
+        "toy.yaml:1: time: column 'time_s' of toy.csv holds nothing in row 1; every configuration needs "
+        "a time above 0 seconds: correct or remove it.",
+    ),
+    (
+        SPEC,
+        {"rows": ["a,1,2,5,1", "a,2,2,-3,1", "a,3,2,0,1"]},
+        "toy.yaml:1: time: column 'time_s' of toy.csv holds -3 in row 2 (and 1 more rows); every configuration needs "
+        "a time above 0 seconds: correct or remove it.",
+    ),
+    (
+        SPEC,
+        {"rows": ["a,1,2,5,0", "a,2,2,3,1"]},
+        "toy.yaml:3: price: column 'usd' of toy.csv holds 0 in row 1; every configuration needs "
+        "a price above 0: correct or remove it.",
+    ),
+    (
+        SPEC,
+        {"rows": ["a,1,2,5,1", "a,1,2,3,1"]},
+        "toy.yaml (toy.csv): The table lists a configuration twice: row 2 equals row 1 in vm, nodes; "
+        "remove the repeats, or add the column that tells them apart to the parameters.",
+    ),
+    (SPEC, {"rows": []}, "toy.csv: the table has no rows; a replay needs at least one measured configuration."),
+    (SPEC, {"rows": ["a,1,2"]}, "toy.csv:2: the line has 3 cells and the header 5 columns; give every column a cell."),
+    (SPEC, {"header": "vm,vm,ram,time_s,usd"}, "toy.csv:1: two columns are named 'vm'; rename one of them."),
+    (
+        SPEC + "deadline: 10s",
+        {},
+        "toy.yaml:4: deadline: no configuration of the table finishes within 10s; the fastest needs 28s; raise the deadline.",
+    ),
+    (
+        SPEC + "constraints: [runtime <= 10s]",
+        {},
+        "toy.yaml:4: constraints: no configuration of the table finishes within 10s; the fastest needs 28s; raise the deadline.",
+    ),
+    (
+        SPEC + "constraints: [runtime <= 30s, cost <= $0.001]",
+        {},
+        "toy.yaml:4: constraints: no configuration of the table keeps time <= 30s and cost <= $0.001 together; relax one of them.",
+    ),
+    (SPEC + "deadline: 0", {}, "toy.yaml:4: deadline: nothing runs in no time; give a positive duration."),
+    (
+        SPEC + "deadline: {quantile: 2}",
+        {},
+        "toy.yaml:4: deadline.quantile: 2 came, but it should be less than or equal to 1.",
+    ),
+    (
+        SPEC + "constraints: [accuracy => 0.8]",
+        {},
+        "toy.yaml:4: constraints.0: cannot read 'accuracy => 0.8'; write a quantity, <= or >=, a bound and perhaps a "
+        "confidence, for example 'runtime <= 45m @ 0.95' or 'accuracy >= 0.85'.",
+    ),
+    (
+        SPEC + "metrics: {accuracy: ram}\nconstraints: [acuracy >= 0.8]",
+        {},
+        "toy.yaml:5: constraints.0: the metric 'acuracy' has no column under 'metrics'; did you mean 'accuracy'?",
+    ),
+    (
+        SPEC + "objective: fastest please now",
+        {},
+        "toy.yaml:4: objective: cannot read 'fastest please now'; write for example 'cost', 'minimize time' or 'maximize accuracy'.",
+    ),
+    (
+        SPEC + "budget: $0.001",
+        {},
+        "toy.yaml:4: budget: $0.001 is below the cheapest run of the table, $0.0078; raise the budget.",
+    ),
+    (
+        SPEC + "progress: {column: vm}",
+        {},
+        "toy.yaml:4: progress.column: column 'vm' of toy.csv holds 'a' in row 1; numbers separated by blanks are needed.",
+    ),
+    (
+        "table: none.csv\nparameters: [vm]",
+        {},
+        "toy.yaml:1: table: the table 'none.csv' is not beside the document; put it there, "
+        "or set LYNCEUS_DATA to the folder of the tables.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "table", "message"), MISTAKES, ids=[message[:50] for _, _, message in MISTAKES])
+def test_mistakes_are_one_sentence(write_job, tmp_path, monkeypatch, spec, table, message):
+    monkeypatch.setenv("LYNCEUS_DATA", str(tmp_path / "nowhere"))
+    table = {"header": "vm,nodes,ram,time_s,usd", "rows": ["a,1,2,28,1", "a,2,2,40,2"], **table}
+    with pytest.raises(InputError) as caught:
+        load_job(write_job(spec=spec, **table))
+    assert str(caught.value).replace(f"{tmp_path}/", "") == message
+
+
+def test_mistakes_in_options(write_job):
+    for given, message in [
+        ({"budget": "0.001"}, "--budget: $0.001 is below the cheapest run of the table, $0.04; raise the budget."),
+        ({"deadline_quantile": 1.5}, "--deadline-quantile: 1.5 came; give a number from 0 to 1, such as 0.5."),
+    ]:
+        with pytest.raises(InputError) as caught:
+            load_job(write_job(), **given)
+        assert str(caught.value) == message
+    with pytest.raises(InputError, match="there is no job 'tensorflow/cn'; did you mean 'tensorflow/cnn'"):
+        load_job("tensorflow/cn")
+
+
+def test_the_schema_of_a_job_is_there_for_editors():
+    assert set(ReplaySpec.model_json_schema()["required"]) == {"table", "parameters"}
+
+
+@pytest.mark.skipif(data_folder() is None, reason="no folder of measured tables: set LYNCEUS_DATA")
+@pytest.mark.parametrize("name", shipped_jobs())
+def test_every_shipped_job_loads(name):
+    job = load_job(name)
+    assert job.name == name
+    assert job.optimum.cost_usd > 0
+    costs = job.problem.tariff.charges(job.measurements.seconds, job.problem.price)
+    on_time = job.measurements.seconds <= job.problem.deadline_s
+    assert job.optimum.cost_usd >= costs[on_time].min()
+
+
+@pytest.mark.skipif(data_folder() is None, reason="no folder of measured tables: set LYNCEUS_DATA")
+@pytest.mark.parametrize(
+    ("name", "usd", "deadline_s"),
+    [
+        ("tensorflow/cnn", 0.00276431, 230.7603),
+        ("tensorflow/multilayer", 0.00233313, 332.9627),
+        ("tensorflow/rnn", 0.00202071, 61.8389),
+    ],
+)
+def test_the_known_optima_of_the_papers(name, usd, deadline_s):
+    job = load_job(name)
+    assert job.problem.deadline_s == deadline_s
+    assert round(job.optimum.cost_usd, 8) == usd
