@@ -23,8 +23,8 @@ class Watched:
     stopped: Stopped | None = None
     most_committed_usd: float = 0.0
     """Largest sum of charged and reserved dollars at any instant."""
-    open_rows_seen: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
-    """(row ordered, rows under way at that moment)."""
+    moments: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    """When each order was made: (runs settled by then, rows under way)."""
 
     @property
     def rows(self) -> list[int]:
@@ -71,7 +71,7 @@ def explore(
                 break
             watched.stopped = None
             watched.orders.append(step)
-            watched.open_rows_seen.append((step.row, tuple(order.row for order in pending)))
+            watched.moments.append((len(watched.history), tuple(order.row for order in pending)))
             ran = outcome_of(job, step, fails(step.row, step.number)).seconds
             heapq.heappush(running, (now + ran, step.number, step))
             reserved = sum(order.reserved_usd for _, _, order in running)
