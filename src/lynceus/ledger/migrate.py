@@ -35,11 +35,11 @@ def ensure(engine: Engine, shown_url: str) -> None:
 
 def upgrade(engine: Engine, shown_url: str, to: str = "head") -> tuple[str | None, str]:
     """Migrate a database to this program's version; returns the versions before and after."""
-    from alembic import command
     from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
 
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    steps = ScriptDirectory(str(Path(__file__).with_name("migrations")))
     with engine.connect().execution_options(writing=True) as connection, connection.begin():
         if connection.dialect.name == "postgresql":
             # Two processes may meet an empty database at the same moment; the second finds it made.
@@ -47,8 +47,9 @@ def upgrade(engine: Engine, shown_url: str, to: str = "head") -> tuple[str | Non
         before = found_version(connection)
         if before is not None and before > HEAD:
             raise InputError(_newer(shown_url, before))
-        config.attributes["connection"] = connection
-        command.upgrade(config, to)
+        with EnvironmentContext(Config(), steps, fn=lambda found, _: steps._upgrade_revs(to, found)) as environment:
+            environment.configure(connection=connection, render_as_batch=True)
+            environment.run_migrations()
         after = found_version(connection)
     if after is None:
         raise InfrastructureError(f"storage {shown_url}: the tables could not be made.")
