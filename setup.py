@@ -18,4 +18,5 @@ setup(
             optional=True,  # without a compiler the NumPy twin serves
         )
     ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},  # one wheel for all later Pythons
 )

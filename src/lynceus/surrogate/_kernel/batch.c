@@ -123,8 +123,8 @@ static void open_grower(Worker *w) {
     g->candidates = take(w, (size_t)(g->slots + 2) * p->table.words * sizeof(uint64_t));
     g->order = take(w, (size_t)p->table.d * sizeof(int32_t));
     g->list = take(w, (size_t)g->slots * sizeof(int32_t));
-    g->bins = take(w, (size_t)p->table.widest * sizeof(Sums));
-    g->touched = take(w, (size_t)g->touched_words * sizeof(uint64_t));
+    g->bins = take(w, (size_t)GROUP * p->table.widest * sizeof(Sums));
+    g->touched = take(w, (size_t)GROUP * g->touched_words * sizeof(uint64_t));
     if (w->failed) return;
     for (int i = 0; i < p->table.q; i++) g->candidates[i >> 6] |= (uint64_t)1 << (i & 63);
 }

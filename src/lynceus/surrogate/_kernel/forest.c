@@ -85,25 +85,45 @@ static int list_members(Grower *g, const uint64_t *members) {
     return count;
 }
 
-/* Sum the listed observations into bins by code. Up to 64 codes the set of touched bins stays in a register. */
-static void fill_bins(Grower *g, int count, int32_t feature) {
-    const int32_t *codes = g->slot_codes + (size_t)feature * g->slots;
-    Sums *bins = g->bins;
-    if (g->touched_words == 1) {
-        uint64_t touched = 0;
-        for (int i = 0; i < count; i++) {
-            int slot = g->list[i], code = codes[slot];
-            bins[code] += g->points[slot].sums;
-            touched |= (uint64_t)1 << code;
+/* Sum the listed observations into the bins of `group` attributes. Several at once keep the adder busy: sums into one
+ * bin wait for each other. Up to 64 codes the sets of touched bins stay in registers. */
+static inline __attribute__((always_inline)) void fill_narrow(Grower *g, int count, const int32_t *features, int group) {
+    const int32_t *codes[GROUP];
+    uint64_t touched[GROUP] = {0};
+    for (int k = 0; k < group; k++) codes[k] = g->slot_codes + (size_t)features[k] * g->slots;
+    for (int i = 0; i < count; i++) {
+        int slot = g->list[i];
+        Sums sums = g->points[slot].sums;
+        for (int k = 0; k < group; k++) {
+            int code = codes[k][slot];
+            g->bins[k * g->table->widest + code] += sums;
+            touched[k] |= (uint64_t)1 << code;
         }
-        g->touched[0] = touched;
-        return;
     }
+    for (int k = 0; k < group; k++) g->touched[k] = touched[k];
+}
+
+static void fill_wide(Grower *g, int count, int32_t feature, int k) {
+    const int32_t *codes = g->slot_codes + (size_t)feature * g->slots;
+    uint64_t *touched = g->touched + (size_t)k * g->touched_words;
     for (int i = 0; i < count; i++) {
         int slot = g->list[i], code = codes[slot];
-        bins[code] += g->points[slot].sums;
-        g->touched[code >> 6] |= (uint64_t)1 << (code & 63);
+        g->bins[(size_t)k * g->table->widest + code] += g->points[slot].sums;
+        touched[code >> 6] |= (uint64_t)1 << (code & 63);
     }
+}
+
+static void fill_bins(Grower *g, int count, const int32_t *features, int group) {
+    if (g->touched_words > 1)
+        for (int k = 0; k < group; k++) fill_wide(g, count, features[k], k);
+    else if (group == 1)
+        fill_narrow(g, count, features, 1);
+    else if (group == 2)
+        fill_narrow(g, count, features, 2);
+    else if (group == 3)
+        fill_narrow(g, count, features, 3);
+    else
+        fill_narrow(g, count, features, 4);
 }
 
 /* Reduction of the sum of squared deviations, given the left side's weight and sum; -1 if a side is too light. */
@@ -117,30 +137,31 @@ static inline void consider(Split *best, double gain, double tie, int32_t featur
     if (gain > best->gain + tie) *best = (Split){gain, feature, low, high, 0};
 }
 
-/* Best midpoint of one attribute; empties its bins. */
-static void scan_best(Grower *g, int32_t feature, const Node *node, Split *best) {
+/* Best midpoint of one attribute, whose sums are in group k; empties its bins. */
+static inline void scan_best(Grower *g, int k, int32_t feature, const Node *node, Split *best) {
+    Sums *bins = g->bins + (size_t)k * g->table->widest, left = {0, 0};
+    uint64_t *touched = g->touched + (size_t)k * g->touched_words;
     double whole = node->s * node->s * g->inverse[(int)node->w], tie = TIE * node->ss;
-    Sums left = {0, 0};
     int32_t low = -1;
     for (int word = 0; word < g->touched_words; word++) {
-        for (uint64_t rest = g->touched[word]; rest; rest &= rest - 1) {
+        for (uint64_t rest = touched[word]; rest; rest &= rest - 1) {
             int32_t code = word * 64 + lowest_bit(rest);
             if (low >= 0) consider(best, reduction(g, node, left, whole), tie, feature, low, code);
-            left += g->bins[code];
-            g->bins[code] = (Sums){0, 0};
+            left += bins[code];
+            bins[code] = (Sums){0, 0};
             low = code;
         }
-        g->touched[word] = 0;
+        touched[word] = 0;
     }
 }
 
 /* Smallest and largest touched code. */
-static void touched_range(const Grower *g, int32_t *low, int32_t *high) {
-    int first = 0, last = g->touched_words - 1;
-    while (!g->touched[first]) first++;
-    while (!g->touched[last]) last--;
-    *low = first * 64 + lowest_bit(g->touched[first]);
-    *high = last * 64 + 63 - __builtin_clzll(g->touched[last]);
+static void touched_range(const uint64_t *touched, int words, int32_t *low, int32_t *high) {
+    int first = 0, last = words - 1;
+    while (!touched[first]) first++;
+    while (!touched[last]) last--;
+    *low = first * 64 + lowest_bit(touched[first]);
+    *high = last * 64 + 63 - __builtin_clzll(touched[last]);
 }
 
 /* The cut of a random threshold between the values of two codes; `tried` counts the node's attributes. */
@@ -151,18 +172,19 @@ static int32_t random_cut(const Grower *g, uint64_t key, int tried, int32_t feat
 }
 
 /* One random threshold between the node's smallest and largest value of the attribute; empties its bins. */
-static void scan_random(Grower *g, uint64_t key, int tried, int32_t feature, const Node *node, Split *best) {
-    int32_t low, high;
-    touched_range(g, &low, &high);
+static void scan_random(Grower *g, int k, uint64_t key, int tried, const Node *node, Split *best) {
+    Sums *bins = g->bins + (size_t)k * g->table->widest, left = {0, 0};
+    uint64_t *touched = g->touched + (size_t)k * g->touched_words;
+    int32_t feature = g->order[tried], low, high;
+    touched_range(touched, g->touched_words, &low, &high);
     int32_t cut = low < high ? random_cut(g, key, tried, feature, low, high) : 0;
-    Sums left = {0, 0};
     for (int word = low >> 6; word <= high >> 6; word++) {
-        for (uint64_t rest = g->touched[word]; rest; rest &= rest - 1) {
+        for (uint64_t rest = touched[word]; rest; rest &= rest - 1) {
             int32_t code = word * 64 + lowest_bit(rest);
-            if (code < cut) left += g->bins[code];
-            g->bins[code] = (Sums){0, 0};
+            if (code < cut) left += bins[code];
+            bins[code] = (Sums){0, 0};
         }
-        g->touched[word] = 0;
+        touched[word] = 0;
     }
     double whole = node->s * node->s * g->inverse[(int)node->w];
     if (low < high) consider(best, reduction(g, node, left, whole), TIE * node->ss, feature, cut - 1, cut);
@@ -188,13 +210,17 @@ static Split split_pair(Grower *g, uint64_t key, const Node *node) {
 /* `attributes` attributes in random order, and on until one gains. */
 static Split search(Grower *g, uint64_t key, const Node *node, int count) {
     Split best = {g->growth->min_gain, -1, 0, 0, 0};
-    for (int tried = 0; tried < g->table->d && (tried < g->growth->attributes || best.feature < 0); tried++) {
-        int32_t feature = next_attribute(g, key, tried);
-        fill_bins(g, count, feature);
-        if (g->growth->random_splits)
-            scan_random(g, key, tried, feature, node, &best);
-        else
-            scan_best(g, feature, node, &best);
+    int d = g->table->d, wanted = g->growth->attributes < d ? g->growth->attributes : d;
+    for (int tried = 0, group; tried < wanted || (tried < d && best.feature < 0); tried += group) {
+        group = tried + GROUP <= wanted ? GROUP : tried < wanted ? wanted - tried : 1;
+        for (int k = 0; k < group; k++) next_attribute(g, key, tried + k);
+        fill_bins(g, count, g->order + tried, group);
+        for (int k = 0; k < group; k++) {
+            if (g->growth->random_splits)
+                scan_random(g, k, key, tried + k, node, &best);
+            else
+                scan_best(g, k, g->order[tried + k], node, &best);
+        }
     }
     return best;
 }

@@ -15,6 +15,8 @@
 #define WIDE
 #endif
 
+enum { GROUP = 4 }; /* attributes that are summed up at once */
+
 /* Rows of doubles are padded to whole blocks, so vector loops need no remainder. */
 enum { BLOCK = 16 };
 typedef double Lanes __attribute__((vector_size(64), aligned(8), may_alias));
@@ -118,8 +120,8 @@ typedef struct {
     uint64_t *candidates;     /* [depth,words] candidate set of the node at each depth */
     int32_t *order;           /* [d] */
     int32_t *list;            /* [slots] members of the node at hand */
-    Sums *bins;               /* [widest], zero between uses */
-    uint64_t *touched;        /* [touched_words], zero between uses */
+    Sums *bins;               /* [GROUP,widest], zero between uses */
+    uint64_t *touched;        /* [GROUP,touched_words], zero between uses */
     int touched_words;
 } Grower;
 

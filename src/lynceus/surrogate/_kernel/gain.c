@@ -198,7 +198,7 @@ WIDE static void bound_lognormal(int q, const Gain *gain, const Scene *scene, do
         double y = (log_a[i] < log_c[i] ? log_a[i] : log_c[i]) - mean[i];
         double f = minimum[i] > boot[i] ? minimum[i] - boot[i] : 0, most = a[i] > f ? a[i] - f : 0;
         most *= y < 0 ? 0.5 * v / (v + y * y) : 1;
-        bound[i] = price[i] * (tangent < most ? tangent : most);
+        bound[i] = a[i] > 0 ? price[i] * (tangent < most ? tangent : most) : 0;
     }
 }
 
