@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
@@ -102,6 +102,7 @@ def test_truncated_mean_far_above_the_bulk_follows_the_asymptotic_series() -> No
 
 
 @given(families, means, stds, scores, scores)
+@settings(deadline=None)
 def test_order_and_identities(
     family: type[Normal | LogNormal], mean: float, std: float, first: float, second: float
 ) -> None:
@@ -122,6 +123,7 @@ def test_order_and_identities(
 
 
 @given(families, means, st.floats(0.01, 3.0), st.floats(0.001, 0.999))
+@settings(deadline=None)
 def test_quantile_inverts_the_distribution_function(
     family: type[Normal | LogNormal], mean: float, std: float, p: float
 ) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lynceus.acquisition import billed_cost, billed_improvement, expected_improvement, log_billed_improvement
@@ -50,6 +50,7 @@ def test_the_logarithm_survives_where_the_improvement_underflows() -> None:
 
 
 @given(st.floats(0.0, 200.0), st.floats(0.0, 200.0), st.floats(1.0, 500.0), st.floats(0.0, 5.0))
+@settings(deadline=None)
 def test_more_fees_never_help(boot: float, minimum: float, deadline: float, best: float) -> None:
     gain = billed_improvement(SECONDS, best, 0.01, boot, minimum, deadline)
     assert 0.0 <= gain <= best

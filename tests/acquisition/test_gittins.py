@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lynceus.acquisition import gittins_index, truncated_improvement
@@ -12,6 +12,7 @@ families = st.sampled_from([Normal, LogNormal])
 
 
 @given(families, st.floats(-5.0, 5.0), st.floats(1e-4, 4.0), st.floats(1e-12, 1e3))
+@settings(deadline=None)
 def test_the_improvement_below_the_index_is_worth_the_cost(
     family: type[Normal | LogNormal], mean: float, std: float, cost: float
 ) -> None:
@@ -20,6 +21,7 @@ def test_the_improvement_below_the_index_is_worth_the_cost(
 
 
 @given(families, st.floats(-3.0, 3.0), st.floats(0.01, 3.0), st.floats(1e-6, 10.0), st.floats(-2.0, 2.0))
+@settings(deadline=None)
 def test_a_ceiling_counts_only_what_lies_below_it(
     family: type[Normal | LogNormal], mean: float, std: float, cost: float, z: float
 ) -> None:
@@ -32,6 +34,7 @@ def test_a_ceiling_counts_only_what_lies_below_it(
 
 
 @given(families, st.floats(-3.0, 3.0), st.floats(0.0, 3.0), st.floats(1e-6, 10.0), st.floats(1.0, 3.0))
+@settings(deadline=None)
 def test_dearer_boxes_have_higher_indices(
     family: type[Normal | LogNormal], mean: float, std: float, cost: float, more: float
 ) -> None:

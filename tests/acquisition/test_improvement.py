@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lynceus.acquisition import (
@@ -74,6 +74,7 @@ def test_log_forms_rank_where_the_plain_forms_underflow() -> None:
 
 
 @given(st.floats(-3.0, 3.0), st.floats(0.0, 2.0), st.floats(-5.0, 5.0), st.floats(-5.0, 5.0))
+@settings(deadline=None)
 def test_truncation_only_takes_away(mean: float, std: float, best: float, ceiling: float) -> None:
     belief = Normal(mean, std)
     whole = expected_improvement(belief, best)
