@@ -122,7 +122,7 @@ class Situation:
         imagined_rows[:, e] = np.repeat(rows, k)
         imagined_told = np.empty((b * k, e + 1, told.shape[2]))
         imagined_told[:, :e] = self.imagined_told[children]
-        imagined_told[:, e] = told.reshape(b * k, -1)
+        imagined_told[:, e] = told.reshape(b * k, told.shape[2])
         return replace(
             self,
             left=self.left[children] - charge.ravel(),
