@@ -85,7 +85,7 @@ CASES: dict[str, tuple[str, str]] = {
     "parallel as a word": (changed("parallel: 2", "parallel: two"), "job.yaml:10: trial.parallel: 'two' came, but a whole number is needed."),
     "timeout as a duration": (changed("parallel: 2", "timeout: 30m"), "job.yaml:10: trial.timeout: '30m' is a duration, but timeout names a rule"),
     "an unknown timeout": (changed("parallel: 2", "timeout: atuo"), "job.yaml:10: trial.timeout: there is no rule 'atuo'. Did you mean 'auto'?"),
-    "retries of the job": (changed("parallel: 2", "retries: {job: 1}"), "job.yaml:10: trial.retries.job: 1 came: a job that fails by itself"),
+    "retries below zero": (changed("parallel: 2", "retries: {job: -1}"), "job.yaml:10: trial.retries.job: -1 came, but"),
     "an unknown policy": (GOOD + "policy: lynkeus", "job.yaml:11: policy: policy: there is no 'lynkeus'"),
     "an unknown executor": (GOOD + "executor: {kind: mars}", "job.yaml:11: executor.kind: 'mars' came"),
     "fidelity": (GOOD + "fidelity: {values: [1, 2]}", "'fidelity' is not used here: searching on samples"),

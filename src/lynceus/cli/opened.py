@@ -6,10 +6,13 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from lynceus.conduct import as_seen, typical
 from lynceus.errors import InputError
+from lynceus.history import History
 from lynceus.job import Job, Prepared, prepare
+from lynceus.job.prepare import conduct_of
 from lynceus.ledger.sql import DEFAULT_URL, Storage, StudyRecord, fingerprint
-from lynceus.policy.compose import compose
+from lynceus.policy.compose import compose, describe
 from lynceus.study import Study
 
 
@@ -26,6 +29,16 @@ class Opened:
     def name(self) -> str:
         """The study's name."""
         return self.record.name
+
+    @property
+    def known(self) -> History:
+        """What conclusions are drawn from: a configuration that ran several times counts with its median run."""
+        return typical(as_seen(self.study.history, self.study.conduct))
+
+    @property
+    def baseline(self) -> int | None:
+        """Row of the configuration used until now."""
+        return self.prepared.baseline
 
 
 def storage_url(option: str | None, job: Job | None = None) -> str:
@@ -71,7 +84,12 @@ def opened(storage: Storage, record: StudyRecord) -> Opened:
 def new_study(prepared: Prepared, record: StudyRecord, storage: Storage) -> Study:
     """The study object over the ledger of a storage."""
     return Study(
-        prepared.problem, prepared.policy, seed=record.seed, name=record.name, ledger=storage.ledger(record.name)
+        prepared.problem,
+        prepared.policy,
+        seed=record.seed,
+        name=record.name,
+        ledger=storage.ledger(record.name),
+        conduct=conduct_of(prepared.job),
     )
 
 
@@ -88,3 +106,26 @@ def _only(storage: Storage) -> StudyRecord:
 def folder_of(prepared: Prepared) -> Path:
     """Where outputs of trials are kept."""
     return prepared.job.folder / prepared.job.spec.executor.run_directory
+
+
+def create_or_open(file: str, storage: str | None, *, policy: str | None = None, seed: int | None = None) -> Opened:
+    """The study of a job file; created when the storage does not hold it yet, refused when the job file has changed since."""
+    job = Job.read(file)
+    prepared = prepare(job, policy)
+    kept = Storage(storage_url(storage, job))
+    if all(record.name != job.name for record in kept.studies()):
+        record = kept.create_study(
+            job.name,
+            document=job.stored(),
+            fingerprint=fingerprint(prepared.problem),
+            policy=describe(prepared.policy),
+            seed=job.spec.seed if seed is None else seed,
+        )
+        return Opened(kept, record, prepared, new_study(prepared, record, kept))
+    record = kept.load_study(job.name)
+    if fingerprint(prepared.problem) != record.fingerprint:
+        raise InputError(
+            f"{file}: space, prices, objective or limits differ from those of the study {job.name!r} in {kept.shown_url}; "
+            "give the job another name, or restore the file."
+        )
+    return opened(kept, record)

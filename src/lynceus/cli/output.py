@@ -29,7 +29,9 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to pri
 StorageOption = Annotated[
     str | None,
     typer.Option(
-        "--storage", envvar="LYNCEUS_STORAGE", help="Where studies are kept: sqlite:///lynceus.db or postgresql+psycopg://…"
+        "--storage",
+        envvar="LYNCEUS_STORAGE",
+        help="Where studies are kept: sqlite:///lynceus.db or postgresql+psycopg://…",
     ),
 ]
 StudyArgument = Annotated[

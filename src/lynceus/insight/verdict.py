@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lynceus.history import End, History
 from lynceus.insight.belief import belief_of, believed_seconds
@@ -41,12 +41,30 @@ class Verdict:
         return self.recommendation.spent_usd / saved if saved > 0 else math.inf
 
 
-def verdict(problem: Problem, policy: Policy, history: History, *, baseline: int | None, seed: int) -> Verdict | None:
-    """The answer after a history; nothing when no configuration is known to keep the limits."""
+def verdict(
+    problem: Problem,
+    policy: Policy,
+    history: History,
+    *,
+    baseline: int | None = None,
+    seed: int,
+    all_runs: History | None = None,
+) -> Verdict | None:
+    """The answer after a history; nothing when no configuration is known to keep the limits.
+
+    `all_runs` holds every single run where `history` holds the median of repeated ones.
+    """
     answer = recommend(problem, policy, history, seed=seed)
     if answer is None:
         return None
-    own = [seen for seen in history if seen.row == answer.row and seen.outcome.end is End.FINISHED]
+    every = history if all_runs is None else all_runs
+    answer = replace(
+        answer,
+        spent_usd=sum(seen.outcome.charged_usd for seen in every),
+        trials=len(every),
+        stopped_early=sum(seen.outcome.end is End.CAPPED for seen in every),
+    )
+    own = [seen for seen in every if seen.row == answer.row and seen.outcome.end is End.FINISHED]
     kept = sum(problem.meets_limits(seen.row, seen.outcome.seconds, seen.outcome.metrics) for seen in own)
     usd, measured = _baseline(problem, policy, history, baseline, seed)
     return Verdict(answer, cost_basis(problem, answer), len(own), kept, usd, measured)

@@ -43,7 +43,7 @@ class WhatIf:
     predicted: Choice | None
     """An untried configuration that the model believes better; nothing: none."""
     undecided: int
-    """Runs that were stopped before these limits, so that they neither keep nor break them for sure."""
+    """Runs that were stopped so early that they might have been the answer under these circumstances."""
 
 
 def whatif(problem: Problem, policy: Policy, history: History, *, label: str, seed: int) -> WhatIf:
@@ -54,8 +54,8 @@ def whatif(problem: Problem, policy: Policy, history: History, *, label: str, se
     if believed is not None:
         predicted = _predicted(problem, history, believed, measured)
     undecided = sum(
-        seen.outcome.end is End.CAPPED and seen.outcome.seconds < problem.ceiling_s[seen.row] * (1 - 1e-9)
-        for seen in history
+        seen.outcome.end is End.CAPPED and seen.outcome.seconds < limit * (1 - 1e-9)
+        for seen, limit in zip(history, _useful_s(problem, history), strict=True)
     )
     return WhatIf(label, measured, predicted, undecided)
 
@@ -74,6 +74,13 @@ def repriced(problem: Problem, price: str) -> Problem:
     Expression.parse(price, "price").check_names(columns)
     per_second = hourly_price(columns, price, space.parameters) / 3600.0
     return replace(problem, space=replace(space, price_per_second=per_second))
+
+
+def _useful_s(problem: Problem, history: History) -> list[float]:
+    """For each run, the seconds after which its configuration can no longer be the answer."""
+    rows = np.array([seen.row for seen in history], dtype=np.int64)
+    limits: list[float] = Situation.present(problem, history).cap_s_of(rows).tolist() if len(rows) else []
+    return limits
 
 
 def _measured(problem: Problem, history: History, believed: tuple[Belief, Situation] | None) -> Choice | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lynceus.conduct import Conduct
 from lynceus.errors import InputError
 from lynceus.job.configurations import space_of
 from lynceus.job.job import Job
@@ -216,3 +218,20 @@ def as_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def conduct_of(job: Job) -> Conduct:
+    """What the study does when runs fail, and before it recommends."""
+    trial = job.spec.trial
+    return Conduct(trial.retries.infra, trial.retries.job, trial.max_failures, trial.confirm_best)
+
+
+def command_line(job: Job, params: Mapping[str, object]) -> str:
+    """What a person would type to run a configuration by hand; values are quoted."""
+    run = job.spec.run
+    if isinstance(run, list):
+        return shlex.join(filled(argument, params) for argument in run)
+    if job.spec.shell:
+        return filled(run, {name: shlex.quote(as_text(value)) for name, value in params.items()}).strip()
+    values = " ".join(f"{variable(name)}={shlex.quote(as_text(value))}" for name, value in params.items())
+    return f"{values} sh -c {shlex.quote(run.strip())}"

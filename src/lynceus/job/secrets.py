@@ -46,3 +46,14 @@ def _value(job: Job, name: str, source: str, environment: Mapping[str, str]) -> 
             raise InputError(f"the file {where} does not exist; create it or correct the reference.") from None
         except (OSError, UnicodeDecodeError):
             raise InputError(f"the file {where} cannot be read as UTF-8 text.") from None
+
+
+def known_secrets(job: Job, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Those secrets whose values can be found now: to hide them, not to use them."""
+    found = {}
+    for name, source in job.spec.secrets.items():
+        try:
+            found[name] = _value(job, name, source, environment)
+        except InputError:
+            continue
+    return found

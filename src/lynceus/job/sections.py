@@ -179,18 +179,9 @@ class RetriesSection(Section):
     """How often a failed trial is tried again, by whose fault it was."""
 
     infra: int = Field(default=2, ge=0, description="after failures of machines (exit code 75, lost processes)")
-    job: Literal[0] = Field(
-        default=0, description="always 0: a job that fails by itself would fail again, and is learnt instead"
+    job: int = Field(
+        default=0, ge=0, description="after failures of the job itself; such a failure is usually repeated"
     )
-
-    @field_validator("job", mode="before")
-    @classmethod
-    def _never(cls, value: object) -> object:
-        if value != 0:
-            raise ValueError(
-                f"{_short(value)} came: a job that fails by itself is never repeated; let it exit with 75 where a retry makes sense."
-            )
-        return value
 
 
 class TrialSection(Section):

@@ -1,0 +1,120 @@
+"""Explanations and what-ifs as tables for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lynceus.cli.look import goal_text
+from lynceus.cli.output import percent, words
+from lynceus.history import Order
+from lynceus.insight import Calibration, Candidate, Choice, Importance, Point, WhatIf
+from lynceus.policy import Stopped
+from lynceus.problem import Problem
+from lynceus.units import format_duration, format_money
+
+_BAR = 24
+"""Characters of the longest bar."""
+
+
+def print_explanation(
+    out: Console,
+    problem: Problem,
+    step: Order | Stopped,
+    found: Sequence[Candidate],
+    matter: Sequence[Importance],
+    seen: Calibration,
+) -> None:
+    """The next suggestion with its reasons."""
+    goal = str(problem.goal)
+    if isinstance(step, Stopped):
+        out.print(f"[bold]next[/]  nothing: {escape(step.reason)}")
+    else:
+        cap = "to its end" if math.isinf(step.cap_s) else f"for at most {format_duration(step.cap_s)}"
+        out.print(f"[bold]next[/]  {escape(words(problem.space.point(step.row)))}, {cap} ({escape(step.plan.why)})")
+    if found:
+        table = Table(
+            "candidate", "expected gain", "expected charge", "gain per $", "chance to keep limits", "expected time"
+        )
+        table.title, table.title_justify = "what the model thinks of the best open configurations", "left"
+        for one in found:
+            table.add_row(
+                escape(words(one.params)), goal_text(goal, one.gain), format_money(one.charge_usd),
+                f"{one.per_dollar:.3g}", percent(one.probability), format_duration(one.seconds),
+            )  # fmt: skip
+        out.print(table)
+    if matter:
+        out.print("[bold]which parameters matter[/] (share of the believed variation that each explains by itself)")
+        width = max(len(one.parameter) for one in matter)
+        for one in matter:
+            bar = "█" * round(one.share * _BAR)
+            low, high = min(one.effect, key=lambda pair: pair[1]), max(one.effect, key=lambda pair: pair[1])
+            effect = f"{low[0]}: {goal_text(goal, low[1])}, {high[0]}: {goal_text(goal, high[1])}"
+            out.print(f"  {escape(one.parameter):<{width}}  [cyan]{bar:<{_BAR}}[/] {one.share:4.0%}  {escape(effect)}")
+    _print_calibration(out, seen)
+
+
+def _print_calibration(out: Console, seen: Calibration) -> None:
+    if not seen.predictions:
+        out.print("[bold]predicted against seen[/]  no run was predicted by a model yet")
+        return
+    off = (
+        ""
+        if math.isnan(seen.typical_factor)
+        else f"; finished runs were off by a factor of {seen.typical_factor:.2g} (median)"
+    )
+    covered = (
+        "no interval could be judged"
+        if math.isnan(seen.coverage)
+        else f"{seen.coverage:.0%} of runs lay in their 80 % interval"
+    )
+    out.print(f"[bold]predicted against seen[/]  {covered}{off}")
+    table = Table("#", "predicted", "80 % interval", "seen")
+    for one in seen.predictions[-8:]:
+        mark = "≥ " if one.censored else ""
+        style = {True: "green", False: "red", None: "dim"}[one.inside]
+        interval = f"{format_duration(one.low_s)} to {format_duration(one.high_s)}"
+        table.add_row(
+            str(one.number), format_duration(one.middle_s), interval, f"[{style}]{mark}{format_duration(one.seen_s)}[/]"
+        )
+    out.print(table)
+
+
+def print_whatif(out: Console, goal: str, answers: Sequence[WhatIf], front: Sequence[Point]) -> None:
+    """Answers under changed circumstances."""
+    table = Table("if", "best measured", goal.split()[-1], "time", "cost of a run", "sure", "perhaps better, not tried")
+    for one in answers:
+        undecided = f" ({one.undecided} stopped runs cannot tell)" if one.undecided else ""
+        if one.measured is None:
+            cells = [f"none{undecided}", "—", "—", "—", "—"]
+        else:
+            cells = [escape(words(one.measured.params)) + undecided, *_numbers(goal, one.measured)]
+        hint = "" if one.predicted is None else escape(
+            f"{words(one.predicted.params)}: {goal_text(goal, one.predicted.value)} predicted, {percent(one.predicted.probability)} sure"
+        )  # fmt: skip
+        table.add_row(escape(one.label), *cells, hint)
+    out.print(table)
+    if front:
+        shown = Table("#", "configuration", "time", "cost of a run")
+        shown.title, shown.title_justify = "cost against time: the finished runs that no other beats in both", "left"
+        for point in front:
+            shown.add_row(
+                str(point.number),
+                escape(words(point.params)),
+                format_duration(point.seconds),
+                format_money(point.cost_usd),
+            )
+        out.print(shown)
+
+
+def _numbers(goal: str, choice: Choice) -> list[str]:
+    return [
+        goal_text(goal, choice.value),
+        format_duration(choice.seconds),
+        format_money(choice.cost_usd),
+        percent(choice.probability),
+    ]

@@ -1,0 +1,190 @@
+"""`lynceus status`, `trials` and `logs`: looking at studies."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lynceus.cli.output import Output, OutputOption, StorageOption, StudyArgument, console, print_json, words
+from lynceus.errors import InputError
+
+if TYPE_CHECKING:
+    from lynceus.cli.opened import Opened
+
+
+def status(study: StudyArgument = None, storage: StorageOption = None, output: OutputOption = Output.TABLE) -> None:
+    """How studies stand: money, trials, incumbent. Without a name, all of them."""
+    from lynceus.cli.opened import open_study, opened, storage_url
+    from lynceus.ledger.sql import Storage
+
+    if study is not None:
+        every = [open_study(study, storage)]
+    else:
+        kept = Storage(storage_url(storage), create=False)
+        every = [opened(kept, record) for record in kept.studies()]
+    facts = [study_facts(one) for one in every]
+    if output is Output.JSON:
+        print_json(facts[0] if study is not None else facts)
+    else:
+        _print_status(facts)
+
+
+def study_facts(one: Opened) -> dict[str, Any]:
+    """A study in numbers."""
+    from lynceus.insight import steps
+
+    study, problem = one.study, one.study.problem
+    history, pending = study.history, study.pending
+    progress = steps(problem, history)
+    last = progress[-1] if progress else None
+    stopped = one.record.stopped
+    return {
+        "name": one.name,
+        "state": one.record.state,
+        "reason": None if stopped is None else stopped.reason,
+        "objective": str(problem.goal),
+        "limits": [str(limit) for limit in problem.limits],
+        "spent_usd": study.spent_usd,
+        "reserved_usd": study.reserved_usd,
+        "budget_usd": problem.budget.usd,
+        "trials": len(history),
+        "running": len(pending),
+        "stopped_early": sum(seen.outcome.end == "capped" for seen in history),
+        "failed": sum(seen.outcome.end == "failed" for seen in history),
+        "best": None if last is None else last.best,
+        "best_trial": None if last is None else last.incumbent,
+        "best_params": None
+        if last is None or last.incumbent is None
+        else problem.space.point(next(seen.row for seen in history if seen.order.number == last.incumbent)),
+        "created_s": one.record.created_s,
+    }
+
+
+def goal_text(objective: str, value: float | None) -> str:
+    """A value of the goal with its unit."""
+    from lynceus.units import format_duration, format_money
+
+    if value is None or value != value:
+        return "—"
+    if objective.endswith(" cost"):
+        return format_money(value)
+    return format_duration(value) if objective.endswith(" time") else f"{value:.5g}"
+
+
+def _print_status(facts: list[dict[str, Any]]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from lynceus.units import format_money
+
+    table = Table("study", "state", "spent", "reserved", "budget", "trials", "best", "configuration")
+    colours = {"RUNNING": "green", "PAUSED": "yellow", "STOPPED": "yellow", "FINISHED": "bold"}
+    for one in facts:
+        counts = f"{one['trials']}" + (f" + {one['running']} open" if one["running"] else "")
+        table.add_row(
+            escape(one["name"]),
+            f"[{colours[one['state']]}]{one['state']}[/]",
+            format_money(one["spent_usd"]),
+            format_money(one["reserved_usd"]),
+            format_money(one["budget_usd"]),
+            counts,
+            goal_text(one["objective"], one["best"]),
+            escape(words(one["best_params"] or {})) or "—",
+        )
+    out = console()
+    out.print(table)
+    for one in facts:
+        if one["reason"]:
+            out.print(escape(f"{one['name']}: {one['reason']}"))
+
+
+def trials(
+    study: StudyArgument = None,
+    state: Annotated[str | None, typer.Option(help="Only these: RUNNING, COMPLETE, TIMEOUT or FAIL.")] = None,
+    where: Annotated[str | None, typer.Option(help="Only where this holds: an expression over parameters.")] = None,
+    feasible: Annotated[bool, typer.Option("--feasible", help="Only runs that kept every limit.")] = False,
+    last: Annotated[int | None, typer.Option(min=1, help="Only the last so many.")] = None,
+    storage: StorageOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List the trials of a study."""
+    from lynceus.cli.opened import open_study
+    from lynceus.insight.records import trial_records
+
+    one = open_study(study, storage)
+    problem = one.study.problem
+    rows = trial_records(problem, one.study.history, one.study.pending)
+    if state is not None:
+        known = ("RUNNING", "COMPLETE", "TIMEOUT", "FAIL")
+        if state.upper() not in known:
+            raise InputError(f"--state {state!r} is unknown; use one of {', '.join(known)}.")
+        rows = [row for row in rows if row["state"] == state.upper()]
+    if where is not None:
+        mask = problem.space.mask(where)
+        rows = [row for row in rows if mask[problem.space.row(row["params"])]]
+    if feasible:
+        rows = [row for row in rows if row["keeps_limits"]]
+    rows = rows[-last:] if last is not None else rows
+    if output is Output.JSON:
+        print_json(rows)
+    else:
+        _print_trials(rows)
+
+
+def _print_trials(rows: list[dict[str, Any]]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from lynceus.units import format_duration, format_money
+
+    metrics = sorted({name for row in rows for name in row["metrics"]})
+    table = Table("#", "configuration", "state", "time", "charged", "cost of a run", "limits", *metrics, "why")
+    styles = {"COMPLETE": "green", "TIMEOUT": "yellow", "FAIL": "red", "RUNNING": "cyan"}
+    for row in rows:
+        kept = {None: "", True: "kept", False: "broken"}[row["keeps_limits"]]
+        state = row["state"] + (f" ({row['reason']})" if row["reason"] else "")
+        table.add_row(
+            str(row["number"]),
+            escape(words(row["params"])),
+            f"[{styles[row['state']]}]{state}[/]",
+            "" if row["runtime_s"] is None else format_duration(row["runtime_s"]),
+            "" if row["charged_usd"] is None else format_money(row["charged_usd"]),
+            "" if row["cost_usd"] is None else format_money(row["cost_usd"]),
+            kept,
+            *(f"{row['metrics'][name]:.5g}" if name in row["metrics"] else "" for name in metrics),
+            escape(row["detail"] or row["why"]),
+        )
+    console().print(table)
+
+
+def logs(
+    study: Annotated[str, typer.Argument(help="The name of a study, or its job file.")],
+    number: Annotated[int, typer.Argument(help="The trial's number.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on while the trial runs.")] = False,
+    stream: Annotated[str, typer.Option(help="stdout, stderr or both.")] = "both",
+    storage: StorageOption = None,
+) -> None:
+    """Print what a trial wrote."""
+    from lynceus.cli.opened import open_study
+    from lynceus.cli.outputs import Tail, output_files
+    from lynceus.job.secrets import hidden, known_secrets
+
+    if stream not in ("stdout", "stderr", "both"):
+        raise InputError(f"--stream {stream!r} is unknown; use stdout, stderr or both.")
+    one = open_study(study, storage)
+    numbers = {seen.order.number for seen in one.study.history} | {order.number for order in one.study.pending}
+    if number not in numbers:
+        raise InputError(f"study {one.name!r} has no trial {number}; 'lynceus trials {one.name}' lists them.")
+    secrets = known_secrets(one.prepared.job)
+    tails = [Tail(path) for path in output_files(one.prepared, one.name, number, stream)]
+    while True:
+        for tail in tails:
+            typer.echo(hidden(tail.read(), secrets), nl=False)
+        one.study.refresh()
+        if not follow or number not in {order.number for order in one.study.pending}:
+            break
+        time.sleep(0.3)
+    for tail in tails:
+        typer.echo(hidden(tail.read(), secrets), nl=False)

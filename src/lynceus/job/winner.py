@@ -1,0 +1,70 @@
+"""The winner in the words of other tools: a SkyPilot task, an environment file, Spark defaults."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import yaml
+
+from lynceus.job.prepare import Prepared, as_text, command_line, filled, variable
+
+_SPARK = {
+    "executors": "spark.executor.instances",
+    "num_executors": "spark.executor.instances",
+    "executor_cores": "spark.executor.cores",
+    "cores_per_executor": "spark.executor.cores",
+    "executor_memory": "spark.executor.memory",
+    "driver_memory": "spark.driver.memory",
+    "partitions": "spark.sql.shuffle.partitions",
+    "shuffle_partitions": "spark.sql.shuffle.partitions",
+    "parallelism": "spark.default.parallelism",
+}
+"""Spark's settings by the names that people give to parameters; names that begin with `spark.` stay as they are."""
+
+
+def env_file(prepared: Prepared, row: int, heading: str) -> str:
+    """Lines for `set -a; . file`: the variables that the job receives from Lynceus."""
+    params = prepared.problem.space.point(row)
+    lines = [f"# {heading}"]
+    lines += [f"{variable(name)}={shlex.quote(as_text(value))}" for name, value in params.items()]
+    lines += [f"{name}={shlex.quote(filled(value, params))}" for name, value in prepared.job.spec.envs.items()]
+    return "\n".join(lines) + "\n"
+
+
+def spark_defaults(prepared: Prepared, row: int, heading: str) -> str:
+    """A spark-defaults.conf; parameters that are not Spark's are kept as comments."""
+    lines = [f"# {heading}"]
+    for name, value in prepared.problem.space.point(row).items():
+        setting = name if name.startswith("spark.") else _SPARK.get(name.lower().replace("-", "_"))
+        text = as_text(value).replace("\\", "\\\\").replace("\n", "\\n")
+        lines.append(f"{setting} {text}" if setting else f"# {name} {text}")
+    return "\n".join(lines) + "\n"
+
+
+def skypilot_task(prepared: Prepared, row: int, heading: str) -> str:
+    """A SkyPilot task that runs the winner; secrets are named, and asked for by SkyPilot when it is launched."""
+    job, params = prepared.job, prepared.problem.space.point(row)
+    resources: dict[str, Any] = {}
+    if "instance_type" in params:
+        resources["instance_type"] = as_text(params["instance_type"])
+    else:
+        if prepared.cpus is not None:
+            resources["cpus"] = f"{prepared.cpus[row]:g}+"
+        if prepared.memory_gib is not None:
+            resources["memory"] = f"{prepared.memory_gib[row]:g}+"
+    task: dict[str, Any] = {"name": job.name, "workdir": job.spec.workdir}
+    if resources:
+        task["resources"] = resources
+    nodes = params.get("num_nodes", params.get("nodes"))
+    if isinstance(nodes, int):
+        task["num_nodes"] = nodes
+    envs = {variable(name): as_text(value) for name, value in params.items()}
+    task["envs"] = envs | {name: filled(value, params) for name, value in job.spec.envs.items()}
+    if job.spec.secrets:
+        task["secrets"] = dict.fromkeys(job.spec.secrets)
+    if job.spec.setup is not None:
+        task["setup"] = job.spec.setup if isinstance(job.spec.setup, str) else shlex.join(job.spec.setup)
+    script = isinstance(job.spec.run, str) and not job.spec.shell
+    task["run"] = str(job.spec.run) if script else command_line(job, params) + "\n"
+    return f"# {heading}\n" + yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=120)
