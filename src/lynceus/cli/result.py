@@ -44,7 +44,7 @@ def as_table(campaign: Campaign, summaries: Sequence[Summary]) -> None:
         table.add_column(f"to CNO ≤ {level.cno:g}", justify="right")
     table.add_column("stopped trials", justify="right")
     table.add_column("time of a decision", justify="right")
-    ended = any(summary.cno_at_stop for summary in summaries)
+    ended = campaign.until == "end"
     if ended:
         table.add_column("CNO at stop", justify="right")
     for summary in summaries:

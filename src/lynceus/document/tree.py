@@ -34,7 +34,18 @@ class Tree:
 
 
 class _Loader(yaml.SafeLoader):
-    """Scalars by the core schema of YAML 1.2; nothing else is ever constructed."""
+    """Scalars by the core schema of YAML 1.2; nothing else is ever constructed, and nothing too deep is even parsed."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > MOST_DEEP + 1:
+            raise RecursionError
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -65,9 +76,9 @@ def read_tree(text: str, name: str) -> Tree:
         line = f":{mark.line + 1}" if mark else ""
         raise InputError(f"{name}{line}: this is not YAML: {_reason(error, text)}.") from None
     except yaml.reader.ReaderError as error:
-        line = text[: error.position].count("\n") + 1
+        before = text[: error.position].count("\n")
         raise InputError(
-            f"{name}:{line}: this is not YAML: the unprintable character {error.character:#x} came; remove it."
+            f"{name}:{before + 1}: this is not YAML: the unprintable character {error.character:#x} came; remove it."
         ) from None
     except RecursionError:
         raise InputError(f"{name}: values are nested too deeply; a document has at most {MOST_DEEP} levels.") from None
