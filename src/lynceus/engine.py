@@ -57,7 +57,8 @@ def explore(
 
 def request(study: Study, order: Order) -> Request:
     """What an executor needs to know of an order."""
-    return Request(study.name, order.number, order.row, study.problem.space.point(order.row), order.cap_s, order.boots)
+    point = study.problem.space.point(order.row)
+    return Request(study.name, order.number, order.row, point, order.cap_s, order.boots, study.identity)
 
 
 @dataclass

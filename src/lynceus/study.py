@@ -328,6 +328,11 @@ class Study:
         return self._ledger.stopped or self._transient
 
     @property
+    def identity(self) -> str:
+        """Tells this study apart from every other one, also of the same name."""
+        return self._ledger.identity
+
+    @property
     def wish(self) -> Wish:
         """What a person wants of the workers, as of the last look."""
         return self._ledger.wish

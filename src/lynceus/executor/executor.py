@@ -21,13 +21,15 @@ class Request:
 
     study: str
     number: int
-    """The trial's number in its study; (study, number) never names two runs."""
+    """The trial's number in its study; (study, identity, number) never names two runs."""
     row: int
     params: Mapping[str, object]
     cap_s: float
     """The job is stopped after this many seconds of its own, where it runs."""
     boots: bool
     """Whether machines are started for it."""
+    identity: str = ""
+    """Tells studies of one name apart."""
 
 
 class Executor(Protocol):

@@ -44,6 +44,10 @@ class Ledger(Protocol):
     """The facts of one study. Whoever decides or writes does it inside `exclusive()`, one worker at a time."""
 
     @property
+    def identity(self) -> str:
+        """A few letters that tell this study apart from every other one, also of the same name."""
+
+    @property
     def history(self) -> History:
         """Settled runs in the order in which they settled."""
 

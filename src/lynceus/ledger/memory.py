@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -20,6 +21,7 @@ class MemoryLedger:
     """A ledger in memory, for one worker."""
 
     def __init__(self) -> None:
+        self.identity = secrets.token_hex(4)
         self._history: list[Observation] = []
         self._frozen: History | None = ()
         self._numbers: set[int] = set()

@@ -24,6 +24,7 @@ studies = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
+    Column("identity", String(16), nullable=False),  # tells it apart from a deleted study of the same name
     Column("created_s", Float(53), nullable=False),  # seconds since the epoch, as all moments here
     Column("document", Facts, nullable=False),  # the job file; secrets only by name
     Column("fingerprint", String(64), nullable=False),  # of the problem, see lynceus.problem

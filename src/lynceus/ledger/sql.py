@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,8 +18,10 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 
 from lynceus.errors import InfrastructureError, InputError, MissingExtraError
+from lynceus.history import Order, Outcome, Told
 from lynceus.ledger import migrate
 from lynceus.ledger.ledger import Wish
+from lynceus.ledger.records import order_of, outcome_of, told_of
 from lynceus.ledger.schema import events, settings, studies, trials
 from lynceus.ledger.sql_ledger import SqlLedger, one_line
 from lynceus.policy import Because, Stopped
@@ -71,6 +74,28 @@ class Event:
     number: int | None
     worker: str | None
     detail: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """A trial with everything that was written down about it."""
+
+    number: int
+    params: Mapping[str, Any]
+    order: Order
+    outcome: Outcome | None
+    """Nothing while it is open."""
+    told: Told | None
+    rank: int | None
+    """Position in the history."""
+    ticket: str | None
+    """For local runs: the directory with its files."""
+    worker: str | None
+    ordered_s: float
+    """Moments are seconds since the epoch."""
+    launched_s: float | None
+    heartbeat_s: float | None
+    settled_s: float | None
 
 
 class Storage:
@@ -129,6 +154,7 @@ class Storage:
         now = self._now()
         new = {
             "name": name,
+            "identity": secrets.token_hex(4),
             "created_s": now,
             "document": dict(document),
             "fingerprint": fingerprint,
@@ -186,6 +212,14 @@ class Storage:
                 Event(row.at_s, row.kind, row.number, row.worker, row.detail)
                 for row in connection.execute(wanted.order_by(events.c.id))
             ]
+
+    def trials(self, name: str, number: int | None = None) -> list[TrialRecord]:
+        """The trials of a study in the order of their numbers, or only one of them."""
+        wanted = select(trials).where(trials.c.study_id == self.load_study(name).id)
+        if number is not None:
+            wanted = wanted.where(trials.c.number == number)
+        with self._errors(), self._engine.connect() as connection:
+            return [_trial(row) for row in connection.execute(wanted.order_by(trials.c.number))]
 
     def setting(self, name: str) -> str | None:
         """A value that belongs to the whole storage."""
@@ -262,6 +296,23 @@ def _record(row: Row[Any]) -> StudyRecord:
         row.seen_s,
         row.trials or 0,
         row.settled,
+    )
+
+
+def _trial(row: Row[Any]) -> TrialRecord:
+    return TrialRecord(
+        row.number,
+        row.params,
+        order_of(row.ordered),
+        None if row.outcome is None else outcome_of(row.outcome),
+        told_of(row.told),
+        row.rank,
+        row.ticket,
+        row.worker,
+        row.ordered_s,
+        row.launched_s,
+        row.heartbeat_s,
+        row.settled_s,
     )
 
 

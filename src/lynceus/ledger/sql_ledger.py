@@ -43,6 +43,11 @@ class SqlLedger:
     # What is known -----------------------------------------------------------------------------------------------------
 
     @property
+    def identity(self) -> str:
+        """Tells this study apart from a deleted one of the same name."""
+        return str(self._row.identity)
+
+    @property
     def history(self) -> History:
         """Settled runs in the order in which they settled, as of the last look."""
         if self._frozen is None:

@@ -18,6 +18,7 @@ def upgrade() -> None:
         "studies",
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column("name", sa.String(200), nullable=False, unique=True),
+        sa.Column("identity", sa.String(16), nullable=False),
         sa.Column("created_s", sa.Float(53), nullable=False),
         sa.Column("document", sa.JSON, nullable=False),
         sa.Column("fingerprint", sa.String(64), nullable=False),

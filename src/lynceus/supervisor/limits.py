@@ -1,0 +1,166 @@
+"""CPU and memory limits with real effect: control groups (version 1 or 2) where we may make them, else affinity and rlimits."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+_ROOT = "/sys/fs/cgroup"
+_PERIOD_US = 100_000
+
+
+class Limits:
+    """The limits of one run. Made by the supervisor, entered by the job, removed at the end."""
+
+    def __init__(self, run: str, cpus: float | None, memory_bytes: int | None, shift: int = 0) -> None:
+        self.cpus, self.memory_bytes = cpus, memory_bytes
+        self._shift = shift
+        self.groups: list[str] = []
+        """Directories of the control groups that were made."""
+        self._oom_file: str | None = None
+        self.memory_by_rlimit = False
+        name = f"lynceus-{run}"
+        own = _own_groups()
+        kill_group = _made(own.get(""), name)
+        if kill_group is not None:
+            self.groups.append(kill_group)
+        if cpus is not None:
+            self._limit_cpu(own, name, kill_group, cpus)
+        if memory_bytes is not None and not self._limit_memory(own, name, kill_group, memory_bytes):
+            self.memory_by_rlimit = True
+        self._ooms = self._count()
+
+    def _limit_cpu(self, own: dict[str, str], name: str, unified: str | None, cpus: float) -> None:
+        quota = max(int(cpus * _PERIOD_US), 1000)
+        if unified is not None and _write(f"{unified}/cpu.max", f"{quota} {_PERIOD_US}"):
+            return
+        group = _made(own.get("cpu"), name)
+        if group is not None:
+            self.groups.append(group)
+            _write(f"{group}/cpu.cfs_period_us", str(_PERIOD_US))
+            _write(f"{group}/cpu.cfs_quota_us", str(quota))
+
+    def _limit_memory(self, own: dict[str, str], name: str, unified: str | None, most: int) -> bool:
+        if unified is not None and _write(f"{unified}/memory.max", str(most)):
+            _write(f"{unified}/memory.swap.max", "0")
+            self._oom_file = f"{unified}/memory.events"
+            return True
+        group = _made(own.get("memory"), name)
+        if group is None:
+            return False
+        self.groups.append(group)
+        if not _write(f"{group}/memory.limit_in_bytes", str(most)):
+            return False
+        _write(f"{group}/memory.memsw.limit_in_bytes", str(most))
+        self._oom_file = f"{group}/memory.oom_control"
+        return True
+
+    def enter(self) -> None:
+        """Called in the job's process before it becomes the job."""
+        for group in self.groups:
+            _write(f"{group}/cgroup.procs", str(os.getpid()))
+        if self.cpus is not None:
+            # A machine of n processors also shows n processors to programs that count them.
+            mine = sorted(os.sched_getaffinity(0))
+            count = min(max(int(self.cpus + 0.999), 1), len(mine))
+            start = self._shift * count % len(mine)
+            os.sched_setaffinity(0, {(mine + mine)[start + i] for i in range(count)})
+        if self.memory_by_rlimit and self.memory_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (self.memory_bytes, self.memory_bytes))
+
+    def out_of_memory(self, killed: bool) -> bool:
+        """Whether the kernel killed something for want of memory: in our group, or, if the job was killed, anywhere."""
+        group, machine = self._count()
+        return group > self._ooms[0] or (killed and machine > self._ooms[1])
+
+    def _count(self) -> tuple[int, int]:
+        return _counter(self._oom_file, "oom_kill"), _counter("/proc/vmstat", "oom_kill")
+
+    def remove(self) -> None:
+        """Remove the groups; they are empty by now."""
+        remove_groups(self.groups)
+
+
+def remove_groups(groups: list[str]) -> None:
+    """Remove control groups by their directories, with whatever still runs in them."""
+    for group in groups:
+        _write(f"{group}/cgroup.kill", "1")
+        try:
+            os.rmdir(group)
+        except OSError:
+            continue  # busy for a moment longer, or gone
+
+
+def members(groups: list[str]) -> set[int]:
+    """Processes in control groups."""
+    found: set[int] = set()
+    for group in groups:
+        try:
+            with open(f"{group}/cgroup.procs", encoding="ascii") as file:
+                found |= {int(line) for line in file}
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _own_groups() -> dict[str, str]:
+    """Directory in which we may make groups, by controller; the unified hierarchy has the empty name."""
+    found: dict[str, str] = {}
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            mounts = [_ROOT, f"{_ROOT}/unified"]
+            mount = next((one for one in mounts if os.path.exists(f"{one}/cgroup.controllers")), None)
+        else:
+            mount = next((f"{_ROOT}/{one}" for one in (controllers, *controllers.split(","))
+                          if os.path.isdir(f"{_ROOT}/{one}")), None)  # fmt: skip
+        if mount is None:
+            continue
+        inside = mount + path.rstrip("/")
+        for controller in controllers.split(","):
+            found[controller] = inside if os.path.isdir(inside) else mount
+    return found
+
+
+def _made(parent: str | None, name: str) -> str | None:
+    if parent is None:
+        return None
+    group = f"{parent}/{name}"
+    try:
+        os.mkdir(group)
+    except OSError:
+        return None
+    return group
+
+
+def _write(path: str, text: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_WRONLY)
+    except OSError:
+        return False
+    try:
+        os.write(descriptor, text.encode())
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _counter(path: str | None, name: str) -> int:
+    if path is None:
+        return 0
+    try:
+        with open(path, encoding="ascii") as file:
+            for line in file:
+                key, _, value = line.partition(" ")
+                if key == name:
+                    return int(value)
+    except (OSError, ValueError):
+        return 0
+    return 0
