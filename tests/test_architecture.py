@@ -16,9 +16,13 @@ FLOORS = {
     **dict.fromkeys(GROUND, 0),
     **dict.fromkeys(FIRST, 1),
     "policy": 2,
+    "conduct": 2,
+    "supervisor": 3,
     "ledger": 3,
     "executor": 3,
+    "trial": 3,
     "study": 3,
+    "durable": 3,
     "engine": 4,
 }
 ROOF = 5
