@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 from typing import Annotated
 
 import typer
 
+from lynceus.cli.demo import demo
 from lynceus.cli.policies import policies
 from lynceus.cli.replay import replay
 from lynceus.errors import InfrastructureError, LynceusError
@@ -20,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.command("demo")(demo)
 app.command("replay")(replay)
 app.command("policies")(policies)
 
@@ -28,6 +29,8 @@ EXIT_INPUT, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 2, 4, 130
 
 def _version(wanted: bool) -> None:
     if wanted:
+        import importlib.metadata  # half of the start-up time of every other command
+
         typer.echo(f"lynceus {importlib.metadata.version('lynceus')}")
         raise typer.Exit
 
