@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, MissingExtraError
 from lynceus.replay import load_job, shipped_jobs
 from lynceus.replay.job import quantile_of
 from lynceus.replay.spec import ReplaySpec
@@ -64,6 +65,14 @@ def test_parquet_gives_the_same_job(write_job, tmp_path):
     job = load_job(path)
     assert job.problem.space == expected.problem.space
     np.testing.assert_array_equal(job.measurements.seconds, expected.measurements.seconds)
+
+
+def test_parquet_without_its_package_says_what_to_install(write_job, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (tmp_path / "toy.parquet").touch()
+    with pytest.raises(MissingExtraError, match=r"pip install 'lynceus\[parquet\]'"):
+        load_job(write_job(spec=SPEC.replace("toy.csv", "toy.parquet")))
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 69, 384])
