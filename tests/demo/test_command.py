@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,19 @@ def test_the_bar_is_always_as_wide_as_asked(spent: float, reserved: float) -> No
     assert len(bar) == 20
     assert bar.startswith("█") == (spent > 0)
     assert ("▒" in bar) == (reserved > 0 and bar.count("█") < 20)
+
+
+def test_without_matplotlib_the_demo_says_how_to_get_it_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    shown = CliRunner().invoke(app, ["-p", "sweep", "--budget", "1", "--plot", str(tmp_path / "plot.png")])
+    assert shown.exit_code == 0, shown.output
+    assert "pip install 'lynceus[plot]'" in shown.output
+    assert not (tmp_path / "plot.png").exists()
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, ["-p", "sweep", "--budget", "1", "--plot", str(tmp_path / "no" / "plot.png")])
+    assert isinstance(shown.exception, InputError)
+    assert "--plot" in str(shown.exception)

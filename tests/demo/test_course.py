@@ -89,8 +89,8 @@ def test_summaries_are_medians_and_count_who_never_arrived() -> None:
     assert random.arrived == 0
     assert math.isinf(random.usd_until_near)
     sentence = verdict([mine, bo, random])
-    assert "plain Bayesian optimisation 2.4 dollars" in sentence
-    assert "random search more than 6.0 dollars" in sentence
+    assert "Plain Bayesian optimisation 2.4 times" in sentence
+    assert "random search more than 6.0 times" in sentence
     assert "larger --budget" in verdict([random, bo])
 
 

@@ -110,8 +110,9 @@ def verdict(summaries: Sequence[Summary]) -> str:
     for one in others:
         arrived = math.isfinite(one.usd_until_near)
         times = (one.usd_until_near if arrived else one.most_usd) / own.usd_until_near
-        clauses.append(f"{NAMES.get(one.policy, one.policy)} {'' if arrived else 'more than '}{times:.1f} dollars")
-    return f"For every dollar of {name} to get there: " + ", ".join(clauses) + "." if clauses else ""
+        clauses.append(f"{NAMES.get(one.policy, one.policy)} {'' if arrived else 'more than '}{times:.1f} times")
+    sentence = f"{', '.join(clauses)} what {name} spent to get there."
+    return sentence[0].upper() + sentence[1:] if clauses else ""
 
 
 def as_record(result: Result) -> dict[str, object]:

@@ -88,7 +88,7 @@ class Screen:
     def view(self) -> RenderableType:
         """Everything below the header."""
         width = min(self._console.width, WIDEST)
-        return Group(Padding(self._standing(width), (0, 1)), Padding(self._recent(width), (0, 1)))
+        return Group(Padding(self._standing(width), (0, 1)), Padding(self._recent(width), (1, 1)))
 
     def _standing(self, width: int) -> Table:
         tally, budget = self.tally, self._job.problem.budget.usd
@@ -120,7 +120,7 @@ class Screen:
         table.add_column("charged", justify="right", width=7, no_wrap=True)
         table.add_column("best", justify="right", width=7, no_wrap=True)
         if width >= _WHY_FITS:
-            table.add_column("why", no_wrap=True, style="dim")
+            table.add_column("why", no_wrap=True, max_width=width - 88, style="dim")
         short = width < _LONG_FITS
         room = max(3, min(12, self._console.height - 15))
         for line in self.tally.lines[-room:]:
