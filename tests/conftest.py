@@ -1,14 +1,29 @@
 """Helpers that several test files share live beside this file (`jobs.py`, `strategies.py`) and are imported by name."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+if TYPE_CHECKING:
+    from postgres import Server
 
 # Runs are repeatable and never fail by the clock: the machine that tests may be busy.
 settings.register_profile(
     "lynceus", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 settings.load_profile("lynceus")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> "Iterator[Server]":
+    """A real PostgreSQL server, started on first use."""
+    from postgres import server
+
+    with server() as running:
+        yield running

@@ -122,8 +122,12 @@ class Storage:
             if not Path(file).parent.is_dir():
                 raise InputError(f"storage {self.shown_url}: there is no folder {Path(file).parent}; make it first.")
         self._engine = _engine(parsed)
-        with self._errors():
-            migrate.ensure(self._engine, self.shown_url)
+        try:
+            with self._errors():
+                migrate.ensure(self._engine, self.shown_url)
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Storage:
         return self

@@ -1,0 +1,181 @@
+"""What every ledger promises, checked on all of them; and what only a shared one can."""
+
+from collections.abc import Callable
+
+import pytest
+from ledger_cases import order, seen
+
+from lynceus.errors import InfrastructureError
+from lynceus.ledger import Ledger, Wish
+from lynceus.ledger.sql import Storage
+from lynceus.ledger.sql_ledger import LOST_AFTER_S
+from lynceus.policy import Because, Stopped
+
+Ledgers = Callable[[], Ledger]
+
+
+def test_orders_become_history_in_the_order_of_settling(ledgers: Ledgers) -> None:
+    ledger = ledgers()
+    for number in range(3):
+        ledger.ordered(order(number), {"n": number})
+    assert [one.number for one in ledger.pending] == [0, 1, 2]
+    for number in (2, 0):
+        assert ledger.settled(seen(number), {"n": number})
+    again = ledgers()
+    assert [one.order.number for one in again.history] == [2, 0]
+    assert [one.outcome.seconds for one in again.history] == [12.0, 10.0]
+    assert [one.number for one in again.pending] == [1]
+
+
+def test_a_trial_settles_once(ledgers: Ledgers) -> None:
+    ledger = ledgers()
+    ledger.ordered(order(0), {})
+    assert ledger.settled(seen(0), {})
+    assert not ledger.settled(seen(0, charged_usd=99.0), {})
+    assert [one.outcome.charged_usd for one in ledgers().history] == [0.5]
+
+
+def test_a_ticket_is_kept(ledgers: Ledgers) -> None:
+    ledger = ledgers()
+    ledger.ordered(order(0), {})
+    assert ledger.open_runs[0].ticket is None
+    ledger.launched(0, "somewhere")
+    assert ledgers().open_runs[0].ticket == "somewhere"
+
+
+def test_a_study_is_closed_and_goes_on_with_more_money(ledgers: Ledgers) -> None:
+    ledger = ledgers()
+    ledger.ordered(order(0), {})
+    ledger.settled(seen(0), {})
+    ledger.closed(Stopped(Because.BUDGET, "the money is spent"))
+    ledger.wished(Wish.KILL)
+    again = ledgers()
+    assert (again.stopped, again.wish) == (Stopped(Because.BUDGET, "the money is spent"), Wish.KILL)
+    again.resumed(add_usd=2.5)
+    last = ledgers()
+    assert (last.stopped, last.wish, last.added_usd, last.resumed_at) == (None, Wish.RUN, 2.5, 1)
+
+
+def test_the_queue_is_kept(ledgers: Ledgers) -> None:
+    ledgers().enqueued([4, 2])
+    assert ledgers().queue == (4, 2)
+
+
+def test_what_an_interrupted_step_wrote_is_gone(storage: Storage) -> None:
+    _new(storage)
+    ledger = storage.ledger("nightly")
+    ledger.ordered(order(0), {})
+    with pytest.raises(ZeroDivisionError), ledger.exclusive():
+        ledger.settled(seen(0), {})
+        ledger.ordered(order(1), {})
+        assert len(ledger.history) == 1
+        raise ZeroDivisionError
+    for one in (ledger, storage.ledger("nightly")):
+        assert (len(one.history), [run.number for run in one.pending]) == (0, [0])
+    assert ledger.settled(seen(0), {})  # and the ledger is still of use
+
+
+def test_a_ledger_sees_what_another_has_written(storage: Storage) -> None:
+    _new(storage)
+    one, other = storage.ledger("nightly"), storage.ledger("nightly")
+    for number in range(5):
+        writer, reader = (one, other) if number % 2 else (other, one)
+        with writer.exclusive():
+            assert len(writer.history) == number  # the lock shows the present
+            writer.ordered(order(number), {})
+            writer.settled(seen(number), {})
+        reader.refresh()
+        assert len(reader.history) == number + 1
+    assert one.history == other.history
+
+
+def test_only_changes_are_read(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    _new(storage)
+    ledger = storage.ledger("nightly")
+    with ledger.exclusive():
+        for number in range(20):
+            ledger.settled(seen(number), {})
+    reader = storage.ledger("nightly")
+    learnt: list[int] = []
+    monkeypatch.setattr(type(reader), "_learn", lambda self, trial: learnt.append(trial.number))
+    reader.refresh()
+    assert learnt == []
+    ledger.ordered(order(20), {})
+    reader.refresh()
+    assert learnt == [20]
+
+
+def test_runs_of_the_living_are_left_to_them(storage: Storage) -> None:
+    _new(storage)
+    one, other = storage.ledger("nightly"), storage.ledger("nightly")
+    one.ordered(order(0), {})
+    assert other.adopt() == ()
+    one.release()
+    assert [run.order.number for run in other.adopt()] == [0]
+    assert one.adopt() == ()
+
+
+def test_runs_of_a_dead_process_are_taken_over(storage: Storage) -> None:
+    _new(storage)
+    one, other = storage.ledger("nightly"), storage.ledger("nightly")
+    host, boot, _, _, token = one.worker.split("/")
+    one.worker = f"{host}/{boot}/4194304/1/{token}"  # above the kernel's highest process number
+    one.ordered(order(0), {})
+    assert [run.worker for run in other.adopt()] == [other.worker]
+
+
+def test_runs_of_another_host_are_taken_over_after_a_long_silence(url: str) -> None:
+    now = [1000.0]
+    with Storage(url, now=lambda: now[0]) as storage:
+        _new(storage)
+        one, other = storage.ledger("nightly"), storage.ledger("nightly")
+        one.worker = "elsewhere/boot/1/1/token"
+        one.ordered(order(0), {})
+        one.launched(0, "ticket")
+        now[0] += LOST_AFTER_S - 1
+        one.heartbeat([0])
+        now[0] += LOST_AFTER_S - 1
+        assert other.adopt() == ()
+        now[0] += 2
+        assert [run.ticket for run in other.adopt()] == ["ticket"]
+
+
+def test_pauses_do_not_count_as_time_worked(url: str) -> None:
+    now = [1000.0]
+    with Storage(url, now=lambda: now[0]) as storage:
+        _new(storage)
+        ledger = storage.ledger("nightly")
+        for _ in range(3):
+            now[0] += 10
+            ledger.heartbeat([])
+        now[0] += 86_400
+        ledger.heartbeat([])
+        now[0] += 5
+        ledger.heartbeat([])
+        assert ledger.active_s == 35.0
+
+
+def test_a_deleted_study_says_so(storage: Storage) -> None:
+    _new(storage)
+    ledger = storage.ledger("nightly")
+    storage.delete_study("nightly")
+    with pytest.raises(Exception, match="no longer in storage .* it was deleted"):
+        ledger.ordered(order(0), {})
+
+
+def test_foreign_hands_are_noticed(storage: Storage) -> None:
+    from sqlalchemy import update
+
+    from lynceus.ledger.schema import trials
+
+    _new(storage)
+    ledger = storage.ledger("nightly")
+    ledger.settled(seen(0), {})
+    with storage._engine.connect().execution_options(writing=True) as connection, connection.begin():
+        connection.execute(update(trials).values(rank=3))
+    with pytest.raises(InfrastructureError, match="rank 3 where 0 was expected"):
+        storage.ledger("nightly")
+
+
+def _new(storage: Storage) -> None:
+    storage.create_study("nightly", document={}, fingerprint="f", policy={}, seed=0)
