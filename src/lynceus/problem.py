@@ -31,7 +31,7 @@ TIME_WORDS = ("time", "runtime", "duration")
 COST_WORDS = ("cost", "price", "money")
 
 _ALIASES = dict.fromkeys(TIME_WORDS, "time") | dict.fromkeys(COST_WORDS, "cost")
-_LIMIT = re.compile(r"^\s*([A-Za-z_][\w.\-]*)\s*(<=|>=|<|>)\s*([^@]+?)\s*(?:@\s*([0-9.]+)\s*(%?)\s*)?$")
+_LIMIT = re.compile(r"^\s*([A-Za-z_][\w.\-]*)\s*(<=|>=|<|>)\s*([^@]+?)\s*(?:@\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*)?$")
 _ROUNDING = 1e-9
 """Relative slack when money is compared with money: 0.1 + 0.2 dollars must still fit into 0.3."""
 
@@ -177,9 +177,9 @@ class Limit:
         name, sign, bound_text, confidence_text, percent = match.groups()
         metric = _ALIASES.get(name, name)
         if metric == "time":
-            bound = parse_duration(bound_text)
+            bound = parse_duration(bound_text, f"constraints: the bound in {text!r}")
         elif metric == "cost":
-            bound = parse_money(bound_text)
+            bound = parse_money(bound_text, f"constraints: the bound in {text!r}")
         else:
             try:
                 bound = float(bound_text)

@@ -254,9 +254,10 @@ def expected_charge(
         if caps_s is None:
             return np.maximum(run.expectation(), 0.0)  # a normal belief reaches below zero, a charge does not
         return np.maximum(run.capped_mean(tariff.charges(np.maximum(caps_s, 0.0), price)), 0.0)
-    # max(min(T, cap) + boot, minimum) = boot + min(T, cap) + (floor − T)⁺ with floor = minimum − boot ≤ cap.
-    seconds = run.expectation() if caps_s is None else run.capped_mean(np.maximum(caps_s, 0.0))
-    floor = tariff.minimum_s - tariff.boot_s
+    # max(min(T, cap) + boot, minimum) = boot + min(T, cap) + (floor − T)⁺ with floor = minimum − boot ≤ cap; a run that is
+    # stopped before the minimum pays it all the same.
+    floor = max(tariff.minimum_s - tariff.boot_s, 0.0)
+    seconds = run.expectation() if caps_s is None else run.capped_mean(np.maximum(caps_s, floor))
     if floor > 0:
         seconds = seconds + run.put(floor)
     return np.asarray(price * (seconds + tariff.boot_s + tariff.granularity_s / 2) + tariff.fee_usd)

@@ -180,9 +180,8 @@ class Text:
             )
             usd = max(float(usd), 0.0)
         else:
-            run = LogNormal(mean, std)
-            seconds = float(run.expectation() if math.isinf(cap) else run.capped_mean(cap))
-            floor = tariff.minimum_s - tariff.boot_s
+            run, floor = LogNormal(mean, std), tariff.minimum_s - tariff.boot_s
+            seconds = float(run.expectation() if math.isinf(cap) else run.capped_mean(max(cap, floor)))
             seconds += float(run.put(floor)) if floor > 0 else 0.0
             usd = price * (seconds + tariff.boot_s + tariff.granularity_s / 2) + tariff.fee_usd
         return max(usd - self.saving(situation, row), 0.0)
