@@ -116,5 +116,6 @@ def _log_time_improvement(belief: Belief, situation: Situation, best: FloatArray
     if problem.kind == "time":
         return truncated_improvement(run, best, np.broadcast_to(problem.ceiling_s, belief.mean.shape[:2]))
     tariff = problem.tariff
-    return billed_improvement(run, best - tariff.fee_usd, problem.price, tariff.boot_s, tariff.minimum_s, problem.ceiling_s)
-
+    return billed_improvement(
+        run, best - tariff.fee_usd, problem.price, tariff.boot_s, tariff.minimum_s, problem.ceiling_s
+    )

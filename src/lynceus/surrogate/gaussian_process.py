@@ -2,17 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from lynceus.situation import Belief, Form, Situation
+import numpy as np
+
+from lynceus.randomness import derive
+from lynceus.situation import Belief, BoolArray, FloatArray, Form, Situation
+from lynceus.surrogate.gaussian import GaussianModel, Settings, fit
+from lynceus.surrogate.inputs import Inputs, model_inputs, told_run
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianProcess:
-    """placeholder"""
+    """Matérn 5/2 over numbers times a Hamming part over categories, averaged over hyper-parameters; one process per target."""
 
     target: Form = "log time"
+    """Model the logarithm of time and derive cost through the known price, or dollars as they are (CherryPick)."""
+    censored: Literal["bounds", "estimates"] = "bounds"
+    """Treat stopped runs as lower bounds (Tobit, by expectation propagation), or believe the estimates that were told."""
+    inputs: Inputs = "features"
+    settings: Settings = field(default_factory=Settings)
 
     def __call__(self, situation: Situation, seed: int) -> Belief:
-        """later"""
-        raise NotImplementedError
+        """Mean and std of the function at every row in every situation."""
+        if not len(situation.rows):
+            raise ValueError(
+                "a Gaussian process needs at least one observation; put an initial design before the planner"
+            )
+        moments = [self._moments(situation, index, seed) for index in range(situation.targets)]
+        mean, std = (np.stack(parts, axis=2) for parts in zip(*moments, strict=True))
+        return Belief(self.target, mean, std)
+
+    def model(self, situation: Situation, index: int, seed: int) -> GaussianModel:
+        """The fitted process of one target (0: the run's time or cost), for joint draws and inspection."""
+        told, bounds = self._told(situation, index)
+        known = np.isfinite(told)
+        features, kinds = model_inputs(situation.problem.space, self.inputs)
+        settings = self.settings if index == 0 and self.target == "log time" else replace(self.settings, spread=None)
+        luck = derive(seed, "gaussian process", situation.started, index)
+        return fit(features, kinds, situation.rows[known], told[known], luck, settings, bounds[known])
+
+    def _moments(self, situation: Situation, index: int, seed: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and std `[b, q]` of one target."""
+        if not np.isfinite(self._told(situation, index)[0]).any():
+            # Nothing was ever reported of this metric: as good as no model.
+            shape = (len(situation), len(situation.open))
+            return np.zeros(shape), np.ones(shape)
+        model = self.model(situation, index, seed)
+        if situation.imagined_rows.shape[1] == 0:
+            shape = (len(situation), len(model.mean))
+            return np.broadcast_to(model.mean, shape), np.broadcast_to(model.std, shape)
+        return model.condition(situation.imagined_rows, situation.imagined_told[:, :, index])
+
+    def _told(self, situation: Situation, index: int) -> tuple[FloatArray, BoolArray]:
+        """What is told of a target `[n]`, in the model's unit, and which of it are lower bounds."""
+        if index > 0:
+            told = situation.metrics[:, index - 1]
+            return told, np.zeros(len(told), dtype=bool)
+        bounds = (
+            ~np.isnan(situation.bound_s) if self.censored == "bounds" else np.zeros(len(situation.rows), dtype=bool)
+        )
+        return told_run(situation, self.target, np.where(bounds, situation.bound_s, situation.seconds)), bounds

@@ -15,12 +15,10 @@ from lynceus.randomness import derive, generator
 from lynceus.situation import Belief, Form, Situation
 from lynceus.surrogate import _kernel
 from lynceus.surrogate._kernel import Billing, Codes, Growth, Imagined, Limits, Observed
+from lynceus.surrogate.inputs import Inputs, model_inputs, told_run
 
 if TYPE_CHECKING:
     from lynceus.space import Space
-
-_TINY_S = 1e-3
-"""A run that took no time at all still needs a logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +44,7 @@ class Trees:
     """With fewer observations than trees: as many trees as observations."""
     zero_spread: float = 0.0
     """Where all trees agree exactly, σ becomes this multiple of μ ("we know nothing"); the published program uses 10."""
-    inputs: Literal["features", "parameters"] = "features"
-    """All features of the space (machine sizes, derived columns), or the parameters' own values and codes."""
+    inputs: Inputs = "features"
     same_luck: bool = False
     """Draw the same bags at every step, as the published program does; otherwise each step has its own luck."""
 
@@ -128,15 +125,10 @@ class Trees:
 
     def _observed(self, situation: Situation, seed: int) -> Observed:
         """Real observations in the model's units, with their bags; a metric that was not reported is in no bag."""
-        problem, rows = situation.problem, situation.rows
-        n = len(rows)
+        rows, n = situation.rows, len(situation.rows)
         if n == 0:
             raise ValueError("trees need at least one observation; put an initial design before the planner")
-        if self.target == "cost":
-            first = problem.tariff.charges(situation.seconds, problem.price[rows])
-        else:
-            first = np.log(np.maximum(situation.seconds, _TINY_S))
-        told = np.vstack([first[None], situation.metrics.T])
+        told = np.vstack([told_run(situation, self.target, situation.seconds)[None], situation.metrics.T])
         present = np.isfinite(told)
         number = min(self.trees, n) if self.no_more_than_samples else self.trees
         step = 0 if self.same_luck else situation.started
@@ -175,16 +167,9 @@ def kernel_threads() -> int:
 
 
 @lru_cache(maxsize=16)
-def _codes(space: Space, inputs: str) -> Codes:
+def _codes(space: Space, inputs: Inputs) -> Codes:
     """The ranked table of a space; a pure function of it, kept because every decision needs it."""
-    features = space.features
-    if inputs == "parameters":
-        names = {parameter.name for parameter in space.parameters}
-        chosen = [i for i, name in enumerate(space.feature_names) if name in names]
-        features = features[:, chosen] if chosen else features
-    if features.shape[1] == 0:
-        features = np.zeros((len(space), 1))
-    return _kernel.encode(features)
+    return _kernel.encode(model_inputs(space, inputs)[0])
 
 
 @lru_cache(maxsize=16)

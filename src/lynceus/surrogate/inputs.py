@@ -1,0 +1,45 @@
+"""What models read: the columns of a space that describe a configuration, and what was told of a run."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from lynceus.situation import FloatArray, Form, Situation
+
+if TYPE_CHECKING:
+    from lynceus.space import Space
+
+Inputs = Literal["features", "parameters", "features and price"]
+"""All features of the space (machine sizes, derived columns); the parameters' own values and codes alone; or all features and
+the logarithm of the price, the one number that is known of every configuration and that grows with the size of its machines."""
+
+_SHORTEST_S = 1e-3
+"""A run that took no time at all still needs a logarithm."""
+
+
+@lru_cache(maxsize=32)
+def model_inputs(space: Space, inputs: Inputs) -> tuple[FloatArray, tuple[str, ...]]:
+    """The features that a model reads `[q, d]` and the kind of each; a pure function of the space, asked for at every decision."""
+    features, kinds = space.features, space.feature_kinds
+    if inputs == "parameters":
+        names = {parameter.name for parameter in space.parameters}
+        chosen = [i for i, name in enumerate(space.feature_names) if name in names]
+        features, kinds = features[:, chosen], tuple(kinds[i] for i in chosen)
+    elif inputs == "features and price":
+        price = np.log2(space.price_per_second)
+        if np.ptp(price) > 0:
+            features, kinds = np.column_stack([features, price]), (*kinds, "log")
+    if features.shape[1] == 0:
+        # A space in which nothing varies: one constant column keeps every model's arithmetic valid.
+        features, kinds = np.zeros((len(space), 1)), ("numeric",)
+    return features, kinds
+
+
+def told_run(situation: Situation, form: Form, seconds: FloatArray) -> FloatArray:
+    """Times `[n]` of the situation's observations in a model's unit: dollars, or ln seconds."""
+    if form == "cost":
+        return situation.problem.tariff.charges(seconds, situation.problem.price[situation.rows])
+    return np.log(np.maximum(seconds, _SHORTEST_S))
