@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from ledger_cases import order, seen
 
+from ledger_cases import order, seen
 from lynceus.errors import InfrastructureError
 from lynceus.ledger import Ledger, Wish
 from lynceus.ledger.sql import Storage
@@ -65,11 +65,16 @@ def test_what_an_interrupted_step_wrote_is_gone(storage: Storage) -> None:
     _new(storage)
     ledger = storage.ledger("nightly")
     ledger.ordered(order(0), {})
-    with pytest.raises(ZeroDivisionError), ledger.exclusive():
-        ledger.settled(seen(0), {})
-        ledger.ordered(order(1), {})
-        assert len(ledger.history) == 1
-        raise ZeroDivisionError
+
+    def interrupted() -> None:
+        with ledger.exclusive():
+            ledger.settled(seen(0), {})
+            ledger.ordered(order(1), {})
+            assert len(ledger.history) == 1
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        interrupted()
     for one in (ledger, storage.ledger("nightly")):
         assert (len(one.history), [run.number for run in one.pending]) == (0, [0])
     assert ledger.settled(seen(0), {})  # and the ledger is still of use
@@ -159,7 +164,7 @@ def test_a_deleted_study_says_so(storage: Storage) -> None:
     _new(storage)
     ledger = storage.ledger("nightly")
     storage.delete_study("nightly")
-    with pytest.raises(Exception, match="no longer in storage .* it was deleted"):
+    with pytest.raises(Exception, match=r"no longer in storage .* it was deleted"):
         ledger.ordered(order(0), {})
 
 

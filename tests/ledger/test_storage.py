@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
-from ledger_cases import order, seen
 from sqlalchemy import inspect, text
 
+from ledger_cases import order, seen
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.ledger import migrate
 from lynceus.ledger.schema import metadata
@@ -25,9 +25,9 @@ def test_a_study_is_found_again(storage: Storage, url: str) -> None:
 
 def test_names_are_free_once(storage: Storage) -> None:
     new(storage)
-    with pytest.raises(InputError, match="'nightly' exists already .* lynceus resume nightly"):
+    with pytest.raises(InputError, match=r"'nightly' exists already .* lynceus resume nightly"):
         new(storage)
-    with pytest.raises(InputError, match="'weekly' is not in .* known are: nightly"):
+    with pytest.raises(InputError, match=r"'weekly' is not in .* known are: nightly"):
         storage.load_study("weekly")
 
 

@@ -1,0 +1,114 @@
+"""Workers for the tests that kill them. A clean process imports everything once and forks a worker for each line it reads.
+
+Line in: a JSON object, see `work`. Lines out: `pid N` when a worker was forked, `exit N CODE` when it ended.
+"""
+
+import json
+import os
+import select
+import sys
+from pathlib import Path
+from typing import Any
+
+from lynceus.durable import open_study
+from lynceus.engine import explore
+from lynceus.errors import InfrastructureError
+from lynceus.executor import WallClock
+from lynceus.executor.command import LocalJob
+from lynceus.executor.executor import Request
+from lynceus.executor.local import LocalExecutor
+from lynceus.history import End, Outcome
+from lynceus.ledger import Wish
+from lynceus.policy import preset
+from lynceus.problem import Budget, Goal, Problem
+from lynceus.space import Categorical, Integer, Space
+from lynceus.study import Study
+
+PRICE = 3600.0
+"""Dollars per hour: one per second."""
+
+
+def problem_of(asked: dict[str, Any]) -> Problem:
+    space = Space.build([Integer("n", 1, asked["rows"] // 2), Categorical("mode", ("a", "b"))], price=PRICE)
+    budget = Budget(usd=asked["usd"], trials=asked.get("trials"))
+    return Problem(space, Goal.parse("minimize loss"), (), budget)
+
+
+def study_of(asked: dict[str, Any]) -> Study:
+    policy = preset(asked["policy"], lookahead=0 if asked["policy"].startswith("lynceus") else None)
+    return open_study(asked["url"], asked["name"], problem_of(asked), policy, seed=asked["seed"], load_if_exists=True)
+
+
+def job_of(asked: dict[str, Any]) -> LocalJob:
+    """Writes down that it was there, leaves a daemon, reports, takes its time."""
+    script = (
+        'echo "$LYNCEUS_TRIAL" >> deeds; (setsid sleep 1000 &); '
+        f'echo "::lynceus {{\\"loss\\": $n, \\"progress\\": 1}}"; sleep {asked["sleep_s"]}'
+    )
+    return LocalJob(script, workdir=Path(asked["folder"]), grace_s=0.1)
+
+
+class Instant:
+    """Every run takes a moment of pretended time and ends at once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._runs: dict[str, Outcome] = {}
+
+    def launch(self, request: Request) -> str:
+        ticket = f"{request.study}/{request.number}"
+        ran = min(1.0 + request.row % 7, request.cap_s)
+        price = float(self._problem.price[request.row])
+        end = End.FINISHED if ran < request.cap_s else End.CAPPED
+        metrics = {"loss": float(request.row)} if end is End.FINISHED else {}
+        self._runs[ticket] = Outcome(end, ran, ran * price, metrics)
+        return ticket
+
+    def collect(self, ticket: str) -> Outcome | None:
+        return self._runs[ticket]
+
+    def cancel(self, ticket: str) -> None:
+        pass
+
+
+def work(asked: dict[str, Any]) -> int:
+    """Resume a study and run trials; `drain`: only settle what is open."""
+    wish = Wish.STOP if asked.get("drain") else Wish.RUN
+    try:
+        study = study_of(asked)
+        if asked.get("instant"):
+            explore(study, Instant(study.problem), WallClock(), parallel=asked["parallel"])
+            return 0
+        with LocalExecutor(study.problem, job_of(asked), Path(asked["folder"]) / "runs") as executor:
+            explore(study, executor, WallClock(), parallel=asked["parallel"], wish=lambda: wish)
+    except InfrastructureError:
+        return 4
+    return 0
+
+
+def main() -> None:
+    children: set[int] = set()
+    lines = os.fdopen(0, "rb", buffering=0)
+    while True:
+        if select.select([lines], [], [], 0.002 if children else None)[0]:
+            line = lines.readline()
+            if not line:
+                return
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    code = work(json.loads(line))
+                finally:
+                    os._exit(code)
+            children.add(child)
+            print("pid", child, flush=True)
+        for child in list(children):
+            found, status = os.waitpid(child, os.WNOHANG)
+            if found:
+                children.remove(child)
+                print("exit", child, os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
