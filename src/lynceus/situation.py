@@ -315,10 +315,12 @@ def _speaks_of_goal(problem: Problem, metrics: Mapping[str, float]) -> bool:
 
 
 def _machines_up(history: History, pending: tuple[Order, ...]) -> int:
-    """The row whose machines can be used again. Those of runs under way are busy, and which of several are free is not known."""
-    if pending or not history or history[-1].outcome.reason in (Reason.INFRA, Reason.PREEMPTED):
+    """The row whose machines can be used again. Those of runs under way are busy, and which of several are free is not known;
+    after a failure they may be gone, and a run that was charged nothing (an imported one) had none."""
+    if pending or not history:
         return -1
-    return history[-1].row
+    last = history[-1]
+    return -1 if last.outcome.end is End.FAILED or last.outcome.charged_usd == 0 else last.row
 
 
 def _open_rows(problem: Problem, history: History, pending: tuple[Order, ...]) -> BoolArray:

@@ -23,12 +23,13 @@ from lynceus.policy import (
     decide,
     preset,
     recommend,
+    used_up,
     worthwhile,
 )
 from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
-from lynceus.situation import Situation, feasible_runs
+from lynceus.situation import Situation, feasible_runs, is_warm
 from lynceus.space import Space
-from lynceus.trial import ENDS, STATES, Trial, TrialState, checked_metrics, member
+from lynceus.trial import ENDS, STATES, Trial, TrialState, checked_metrics, checked_progress, member
 from lynceus.units import parse_duration, parse_money
 
 if TYPE_CHECKING:
@@ -110,8 +111,11 @@ class Study:
             problem = self._problem_with(self.budget_usd - held_back_usd(whole, history, self.conduct))
         active_s = ledger.active_s
         elapsed_s = self._clock.now() - self._began if active_s is None else active_s
-        step = self._enqueued(problem, history) or decide(
-            problem, self.policy, history, pending, seed=self.seed, elapsed_s=elapsed_s
+        over = used_up(problem, len(history) + len(pending), elapsed_s)
+        step = (
+            over
+            or self._enqueued(problem, history)
+            or decide(problem, self.policy, history, pending, seed=self.seed, elapsed_s=elapsed_s)
         )
         if isinstance(step, Stopped) and not pending and self.conduct.confirm_best:
             step = confirmation(whole, history, pending, self.conduct) or step
@@ -165,9 +169,12 @@ class Study:
             if isinstance(situation, Stopped) or not situation.open[row]:
                 continue
             number = len(history) + len(pending)
-            cap_s = float(affordable_seconds(situation)[row])
-            reserved = 0.0 if math.isinf(cap_s) else min(problem.cost(row, cap_s), float(situation.left[0]))
-            found = Order(number, row, cap_s, reserved, Plan(row, why="asked for by the user", stoppable=False))
+            cap_s, boots = float(affordable_seconds(situation)[row]), not is_warm(situation)[0, row]
+            reserved = 0.0
+            if math.isfinite(cap_s):
+                charge = problem.tariff.charge(cap_s, float(problem.price[row]), boots=boots)
+                reserved = min(charge, float(situation.left[0]))
+            found = Order(number, row, cap_s, reserved, Plan(row, why="asked for by the user", stoppable=False), boots)
         if len(queue) != len(self._ledger.queue):
             self._ledger.enqueued(queue)
         return found
@@ -214,9 +221,7 @@ class Study:
                 f"tell: reason {str(reason)!r} came with state {state}; only a trial that failed has a reason."
             )
         reported = checked_metrics({**(metrics or {}), **more_metrics}, order.number)
-        outcome = Outcome(
-            ENDS[state], seconds, usd, reported, tuple((float(t), float(p)) for t, p in progress), blame, detail
-        )
+        outcome = Outcome(ENDS[state], seconds, usd, reported, checked_progress(progress, order.number), blame, detail)
         self.settle(order, outcome)
 
     def settle(self, order: Order, outcome: Outcome) -> Observation:
@@ -237,6 +242,8 @@ class Study:
         """A past measurement as free knowledge: nothing is charged, nothing is run."""
         row = self.problem.space.row(dict(params))
         seconds = parse_duration(runtime, "add_trial: runtime")
+        if seconds == 0.0:
+            raise InputError("add_trial: a run of 0 seconds came; give the measured running time.")
         with self._ledger.exclusive():
             number = len(self._ledger.history) + len(self._ledger.open_runs)
             order = Order(number, row, math.inf, 0.0, Plan(row, why="imported", stoppable=False))

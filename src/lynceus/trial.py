@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -59,3 +59,17 @@ def checked_metrics(metrics: Mapping[str, float], number: int) -> dict[str, floa
         if not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise InputError(f"tell: metric {name!r} of trial {number} is {value!r}; report a finite number.")
     return {name: float(value) for name, value in metrics.items()}
+
+
+def checked_progress(progress: Sequence[tuple[float, float]], number: int) -> tuple[tuple[float, float], ...]:
+    """Progress as pairs of finite numbers; anything else is a mistake of the user."""
+    try:
+        pairs = tuple((float(seconds), float(value)) for seconds, value in progress)
+    except (TypeError, ValueError):
+        pairs = ((math.nan, math.nan),)
+    if not all(math.isfinite(each) for pair in pairs for each in pair):
+        raise InputError(
+            f"tell: the progress of trial {number} must be (seconds, progress) pairs of finite numbers, "
+            "for example [(30, 0.1), (60, 0.2)]."
+        )
+    return pairs

@@ -53,11 +53,8 @@ def decide(
 ) -> Order | Stopped:
     """The next run, or the reason why there is none."""
     started = len(history) + len(pending)
-    budget = problem.budget
-    if budget.trials is not None and started >= budget.trials:
-        return Stopped(Because.TRIALS, f"all {budget.trials} trials of the budget were used")
-    if budget.wall_clock_s is not None and elapsed_s >= budget.wall_clock_s:
-        return Stopped(Because.WALL_CLOCK, f"the study's {format_duration(budget.wall_clock_s)} of wall clock are over")
+    if (over := used_up(problem, started, elapsed_s)) is not None:
+        return over
     situation = worthwhile(Situation.present(problem, history, pending))
     if isinstance(situation, Stopped):
         return situation
@@ -79,6 +76,16 @@ def absorb(problem: Problem, policy: Policy, history: History, order: Order, out
     elif outcome.end is End.CAPPED:
         told = policy.timeout.fill(problem, order, outcome, Situation.present(problem, history))
     return Observation(order, outcome, told)
+
+
+def used_up(problem: Problem, started: int, elapsed_s: float) -> Stopped | None:
+    """Why no run may be started any more, whoever wants it: the trials or the wall clock of the budget are over."""
+    budget = problem.budget
+    if budget.trials is not None and started >= budget.trials:
+        return Stopped(Because.TRIALS, f"all {budget.trials} trials of the budget were used")
+    if budget.wall_clock_s is not None and elapsed_s >= budget.wall_clock_s:
+        return Stopped(Because.WALL_CLOCK, f"the study's {format_duration(budget.wall_clock_s)} of wall clock are over")
+    return None
 
 
 def worthwhile(situation: Situation) -> Situation | Stopped:
