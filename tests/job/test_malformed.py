@@ -42,11 +42,15 @@ CASES: dict[str, tuple[str, str]] = {
         changed("${threads}", "${thread}"),
         "job.yaml:3: run.1: ${thread} names no parameter of the space. Did you mean 'threads'?",
     ),
-    "value in a script": (
-        changed('[sort, "--parallel=${threads}", data.txt]', '"sort --parallel=${threads}"'),
-        'job.yaml:3: run: the script uses ${threads}, but values are not pasted into scripts: write "$LYNCEUS_PARAM_THREADS"',
+    "a name that a shell cannot read": (
+        changed('[sort, "--parallel=${threads}", data.txt]', '"sort --parallel=${my-threads}"').replace("  threads:", "  my-threads:").replace("* threads", "+ 0"),
+        'job.yaml:3: run: a shell does not read ${my-threads} as that parameter; write "$LYNCEUS_PARAM_MY_THREADS" in the script.',
     ),
-    "shell with arguments": (changed("version: 1", "version: 1\nshell: true"), "job.yaml:2: shell: shell: true belongs to a script"),
+    "a value that may be absent": (
+        changed("[1, 2, 4]", "[1, 2, 4]\n  extra: {choice: [1], when: threads > 1}").replace("${threads}", "${extra}"),
+        "job.yaml:3: run.1: ${extra} has no value where its condition 'threads > 1' is false",
+    ),
+    "shell with arguments": (changed("version: 1", "version: 1\nshell: true"), "job.yaml:4: run: shell: true belongs to a script"),
     "no parameters": (
         changed("space:\n  threads: [1, 2, 4]\n  level: {int: [1, 9]}", "space: {}"),
         "job.yaml:4: space: it has no parameters",

@@ -50,7 +50,7 @@ def best(
 
 def verdict_facts(one: Opened, found: Verdict) -> dict[str, Any]:
     """A verdict for programs."""
-    from lynceus.job.prepare import command_line
+    from lynceus.job.execution import command_line
 
     answer = found.recommendation
     return {
@@ -79,7 +79,7 @@ def print_verdict(out: Console, one: Opened, problem: Problem, found: Verdict) -
     from rich.markup import escape
     from rich.table import Table
 
-    from lynceus.job.prepare import command_line
+    from lynceus.job.execution import command_line
 
     answer = found.recommendation
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))

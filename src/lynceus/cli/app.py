@@ -10,6 +10,7 @@ import typer
 from lynceus.cli.demo import demo
 from lynceus.cli.policies import policies
 from lynceus.cli.replay import replay
+from lynceus.cli.studies import register
 from lynceus.errors import InfrastructureError, LynceusError
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command("demo")(demo)
 app.command("replay")(replay)
 app.command("policies")(policies)
+register(app)
 
 EXIT_INPUT, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 2, 4, 130
 

@@ -53,6 +53,9 @@ def resume(
 def gc(
     study: StudyArgument = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; otherwise leftovers are only listed.")] = False,
+    outputs: Annotated[
+        bool, typer.Option("--outputs", help="Also what settled trials wrote (their results stay).")
+    ] = False,
     storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -61,9 +64,9 @@ def gc(
     from lynceus.cli.opened import open_study
 
     one = open_study(study, storage)
-    found = find_leftovers(one)
+    found = find_leftovers(one, outputs=outputs)
     if yes:
-        remove_leftovers(one, found)
+        remove_leftovers(found)
     if output is Output.JSON:
         print_json({"study": one.name, "removed": yes, "leftovers": found})
         return

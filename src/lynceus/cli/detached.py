@@ -8,13 +8,14 @@ import sys
 
 import typer
 
-from lynceus.cli.opened import Opened, folder_of
+from lynceus.cli.opened import Opened
 from lynceus.errors import InfrastructureError
+from lynceus.job.execution import study_folder
 
 
 def start_worker(one: Opened, url: str, parallel: int) -> None:
     """Start `lynceus resume` in its own session; what it says goes into a file."""
-    log = folder_of(one.prepared) / one.name / "worker.log"
+    log = study_folder(one.prepared.job, one.study) / "worker.log"
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as file:

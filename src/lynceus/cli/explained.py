@@ -49,12 +49,14 @@ def print_explanation(
         out.print(table)
     if matter:
         out.print("[bold]which parameters matter[/] (share of the believed variation that each explains by itself)")
-        width = max(len(one.parameter) for one in matter)
-        for one in matter:
-            bar = "█" * round(one.share * _BAR)
-            low, high = min(one.effect, key=lambda pair: pair[1]), max(one.effect, key=lambda pair: pair[1])
+        width = max(len(known.parameter) for known in matter)
+        for known in matter:
+            bar = "█" * round(known.share * _BAR)
+            low, high = min(known.effect, key=lambda pair: pair[1]), max(known.effect, key=lambda pair: pair[1])
             effect = f"{low[0]}: {goal_text(goal, low[1])}, {high[0]}: {goal_text(goal, high[1])}"
-            out.print(f"  {escape(one.parameter):<{width}}  [cyan]{bar:<{_BAR}}[/] {one.share:4.0%}  {escape(effect)}")
+            out.print(
+                f"  {escape(known.parameter):<{width}}  [cyan]{bar:<{_BAR}}[/] {known.share:4.0%}  {escape(effect)}"
+            )
     _print_calibration(out, seen)
 
 

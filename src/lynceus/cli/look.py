@@ -168,7 +168,8 @@ def logs(
 ) -> None:
     """Print what a trial wrote."""
     from lynceus.cli.opened import open_study
-    from lynceus.cli.outputs import Tail, output_files
+    from lynceus.cli.outputs import Tail
+    from lynceus.job.execution import study_folder
     from lynceus.job.secrets import hidden, known_secrets
 
     if stream not in ("stdout", "stderr", "both"):
@@ -178,7 +179,8 @@ def logs(
     if number not in numbers:
         raise InputError(f"study {one.name!r} has no trial {number}; 'lynceus trials {one.name}' lists them.")
     secrets = known_secrets(one.prepared.job)
-    tails = [Tail(path) for path in output_files(one.prepared, one.name, number, stream)]
+    folder = study_folder(one.prepared.job, one.study) / str(number)
+    tails = [Tail(folder / name) for name in (("stdout", "stderr") if stream == "both" else (stream,))]
     while True:
         for tail in tails:
             typer.echo(hidden(tail.read(), secrets), nl=False)

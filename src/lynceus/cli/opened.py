@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from lynceus.conduct import as_seen, typical
 from lynceus.errors import InputError
@@ -61,7 +60,7 @@ def open_study(named: str | None, storage: str | None) -> Opened:
     """A study that exists."""
     job = Job.read(named) if named is not None and is_file(named) else None
     kept = Storage(storage_url(storage, job), create=False)
-    record = kept.load_study(job.name if job is not None else named) if named is not None else _only(kept)  # type: ignore[arg-type]
+    record = kept.load_study(job.name if job is not None else named) if named is not None else _only(kept)
     return opened(kept, record)
 
 
@@ -101,11 +100,6 @@ def _only(storage: Storage) -> StudyRecord:
     if not records:
         raise InputError(f"{storage.shown_url} holds no study yet; start one with: lynceus run job.yaml.")
     raise InputError(f"{storage.shown_url} holds several studies; name one of them: {known}.")
-
-
-def folder_of(prepared: Prepared) -> Path:
-    """Where outputs of trials are kept."""
-    return prepared.job.folder / prepared.job.spec.executor.run_directory
 
 
 def create_or_open(file: str, storage: str | None, *, policy: str | None = None, seed: int | None = None) -> Opened:

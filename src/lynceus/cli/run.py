@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lynceus.cli.opened import Opened
+    from lynceus.executor import Executor
     from lynceus.ledger import Wish
 
 EXIT_NOTHING_FEASIBLE, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 3, 4, 130
@@ -87,19 +88,22 @@ def work(one: Opened, parallel: int, output: Output) -> None:
     """Be a worker of a study until it ends, then print the answer and leave with its exit code."""
     from rich.console import Console
 
-    from lynceus.cli.local import executor_of, run_setup
+    from lynceus.job.execution import executor_of, run_setup
+    from lynceus.job.secrets import secrets_of
     from lynceus.ledger import Wish
 
     out = Console(stderr=True, highlight=False) if output is Output.JSON else console()
-    run_setup(one.prepared, one.name)
-    with interrupts() as wanted:
-        _explore(one, executor_of(one.prepared, one.name), parallel, wanted, out)
+    job = one.prepared.job
+    secrets = secrets_of(job)
+    run_setup(job, one.study, secrets)
+    with interrupts() as wanted, executor_of(one.prepared, secrets) as executor:
+        _explore(one, executor, parallel, wanted, out)
         interrupted = wanted() is not Wish.RUN
     one.study.refresh()
     raise typer.Exit(_conclude(one, interrupted, output))
 
 
-def _explore(one: Opened, executor: object, parallel: int, wanted: Interrupts, out: Console) -> None:
+def _explore(one: Opened, executor: Executor, parallel: int, wanted: Interrupts, out: Console) -> None:
     from contextlib import nullcontext
 
     from lynceus.cli.board import Board, Lines, live
@@ -117,7 +121,7 @@ def _explore(one: Opened, executor: object, parallel: int, wanted: Interrupts, o
     with live(board, out) if watched else nullcontext():
         explore(
             one.study,
-            executor,  # type: ignore[arg-type]
+            executor,
             WallClock(),
             parallel=parallel,
             ordered=None if watched else lines.ordered,

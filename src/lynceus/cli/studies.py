@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import typer
 
 from lynceus.cli.answers import best, explain, whatif
@@ -12,7 +14,7 @@ from lynceus.cli.look import logs, status, trials
 from lynceus.cli.report import report
 from lynceus.cli.run import run
 
-_GROUPS = {
+_GROUPS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Before a search": {"init": init, "check": check, "plan": plan},
     "The search": {"run": run, "stop": stop, "resume": resume, "gc": gc},
     "Looking": {"status": status, "trials": trials, "logs": logs},

@@ -31,7 +31,7 @@ class LocalJob:
     """Whether `${name}` in a script is replaced by the quoted value; otherwise a script finds values in its environment."""
     workdir: Path = Path()
     env: Mapping[str, str] = field(default_factory=dict)
-    """Added to the environment of this process."""
+    """Added to the environment of this process; `${name}` in a value is replaced by the parameter's value."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Like `env`, but never written down; their values are hidden in the output."""
     metrics: Mapping[str, str] = field(default_factory=dict)
@@ -91,9 +91,9 @@ def arguments(job: LocalJob, params: Mapping[str, object], directory: Path) -> l
     ['train', '--lr=0.1', '$(reboot)']
     """
     if not isinstance(job.run, str):
-        return [_filled(element, params, quote=False) for element in job.run]
+        return [filled(element, params) for element in job.run]
     if job.shell:
-        return ["/bin/sh", "-c", _filled(job.run, params, quote=True)]
+        return ["/bin/sh", "-c", filled(job.run, params, quote=True)]
     script = directory / "script"
     script.write_text(job.run, encoding="utf-8", errors="surrogateescape")
     first, _, _ = job.run.partition("\n")
@@ -111,13 +111,14 @@ def shown(job: LocalJob, params: Mapping[str, object]) -> str:
     """
     if isinstance(job.run, str):
         values = " ".join(f"{variable(name)}={shlex.quote(as_text(value))}" for name, value in params.items())
-        return _filled(job.run, params, quote=True).strip() if job.shell else f"{values} {job.run.strip()}"
-    return shlex.join(_filled(element, params, quote=False) for element in job.run)
+        return filled(job.run, params, quote=True).strip() if job.shell else f"{values} {job.run.strip()}"
+    return shlex.join(filled(element, params) for element in job.run)
 
 
 def environment(job: LocalJob, params: Mapping[str, object], directory: Path, run: str, study: str) -> dict[str, str]:
     """The environment of a run. Scripts also find every value under the parameter's own name, where that is free."""
-    given = {**os.environ, **job.env, **job.secrets}
+    added = {name: filled(text, params) for name, text in job.env.items()}
+    given = {**os.environ, **added, **job.secrets}
     values = {name: as_text(value) for name, value in params.items()}
     plain = {name: text for name, text in values.items() if _NAME.fullmatch(name) and name not in given}
     return {
@@ -145,7 +146,9 @@ def unknown_places(job: LocalJob, names: set[str]) -> list[str]:
     return [name for text in texts for name in _PLACE.findall(text) if name not in names]
 
 
-def _filled(text: str, params: Mapping[str, object], *, quote: bool) -> str:
+def filled(text: str, params: Mapping[str, object], *, quote: bool = False) -> str:
+    """A text with the values of a configuration in place of `${name}`."""
+
     def value(match: re.Match[str]) -> str:
         name = match.group(1)
         if name not in params:

@@ -27,7 +27,7 @@ def belief_of(problem: Problem, policy: Policy, history: History, seed: int) -> 
 
 def believed_values(belief: Belief, situation: Situation) -> NDArray[np.float64]:
     """The goal of every row as believed, in its own unit and sign `[q]`."""
-    values = predicted_value(belief, situation)[0]
+    values = np.asarray(predicted_value(belief, situation)[0], dtype=np.float64)
     return -values if situation.problem.goal.maximise else values
 
 

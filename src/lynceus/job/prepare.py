@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -13,19 +12,19 @@ from numpy.typing import NDArray
 
 from lynceus.conduct import Conduct
 from lynceus.errors import InputError
+from lynceus.executor.command import variable
 from lynceus.job.configurations import space_of
 from lynceus.job.job import Job
 from lynceus.job.words import memory_gib
 from lynceus.policy import TIMEOUTS, Policy, preset
 from lynceus.policy.compose import compose
 from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
-from lynceus.space import Expression, Space
+from lynceus.space import Expression, Parameter, Space
 from lynceus.space.column import nearest
 from lynceus.timeout import AtMost, Timeout
 
-PLACEHOLDER = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
-"""`${name}` in an argument or an environment variable; `$${name}` is the text `${name}`."""
-_ESCAPED_OR_NAMED = re.compile(r"\$(\$\{[^{}]*\})|\$\{([^{}]*)\}")
+_PLACE = re.compile(r"\$\{([^{}]*)\}")
+"""`${name}` in an argument, a script or an environment variable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,30 +118,25 @@ def policy_of(job: Job, name: str | None = None) -> Policy:
 
 
 def checked_commands(job: Job, space: Space) -> None:
-    """Refuse placeholders that name nothing, and values that would be pasted into a script without `shell: true`."""
+    """Refuse placeholders that no value fills, and settings that contradict each other."""
     spec = job.spec
-    names = {parameter.name: parameter for parameter in space.parameters}
-    texts = {("envs", name): value for name, value in spec.envs.items()}
+    parameters = {parameter.name: parameter for parameter in space.parameters}
+    texts: dict[tuple[str | int, ...], str] = {("envs", name): value for name, value in spec.envs.items()}
     if isinstance(spec.run, list):
-        texts |= {("run", place): value for place, value in enumerate(spec.run)}  # type: ignore[misc]
-        if spec.shell:
-            with job.at("shell"):
-                raise InputError("shell: true belongs to a script; write run as one text, or remove it.")
+        texts |= {("run", place): value for place, value in enumerate(spec.run)}
+    elif spec.shell:
+        texts[("run",)] = spec.run
     for path, text in texts.items():
-        for word in PLACEHOLDER.findall(text):
-            if word not in names:
-                with job.at(*path):
-                    hint = nearest(word, names) or f" Parameters are {', '.join(names)}."
+        with job.at(*path):
+            _check_places(text, parameters, strict=path != ("run",))
+    with job.at("run"):
+        if isinstance(spec.run, list) and spec.shell:
+            raise InputError("shell: true belongs to a script; write run as one text, or remove shell.")
+        if isinstance(spec.run, str) and not spec.shell:
+            for name in parameters:
+                if f"${{{name}}}" in spec.run and not name.isidentifier():
                     raise InputError(
-                        f"${{{word}}} names no parameter of the space.{hint} (write $${{...}} for the text itself)"
-                    )
-    if isinstance(spec.run, str) and not spec.shell:
-        for word in PLACEHOLDER.findall(spec.run):
-            if word in names and word not in spec.envs:
-                with job.at("run"):
-                    raise InputError(
-                        f'the script uses ${{{word}}}, but values are not pasted into scripts: write "${variable(word)}", '
-                        "or add shell: true to have them pasted with quotes."
+                        f'a shell does not read ${{{name}}} as that parameter; write "${variable(name)}" in the script.'
                     )
     with job.at("workdir"):
         if not job.workdir.is_dir():
@@ -150,6 +144,20 @@ def checked_commands(job: Job, space: Space) -> None:
     for name in spec.envs.keys() & spec.secrets.keys():
         with job.at("secrets", name):
             raise InputError(f"{name} stands in envs, too; keep one of them.")
+
+
+def _check_places(text: str, parameters: Mapping[str, Parameter], *, strict: bool) -> None:
+    """Every `${name}` names a parameter that always has a value. A script may also use variables of the shell."""
+    for word in _PLACE.findall(text):
+        if word not in parameters:
+            if strict:
+                hint = nearest(word, parameters) or f" Parameters are {', '.join(parameters)}."
+                raise InputError(f"${{{word}}} names no parameter of the space.{hint}")
+        elif parameters[word].when is not None:
+            raise InputError(
+                f"${{{word}}} has no value where its condition {parameters[word].when!r} is false; "
+                f"let the job read {variable(word)} from its environment instead."
+            )
 
 
 def checked_metrics(job: Job, problem: Problem) -> None:
@@ -164,15 +172,6 @@ def checked_metrics(job: Job, problem: Problem) -> None:
                 raise InputError(f"{pattern!r} has {groups} groups; put one pair of parentheses around the number.")
             if name in ("time", "cost", "runtime"):
                 raise InputError(f"{name} is measured by Lynceus itself; give the metric another name.")
-
-
-def variable(parameter: str) -> str:
-    """The environment variable that brings a parameter's value to the job.
-
-    >>> variable("executor-memory")
-    'LYNCEUS_PARAM_EXECUTOR_MEMORY'
-    """
-    return "LYNCEUS_PARAM_" + re.sub(r"[^A-Za-z0-9]", "_", parameter).upper()
 
 
 def _baseline(job: Job, space: Space) -> int | None:
@@ -204,34 +203,7 @@ def _amount(job: Job, space: Space, field: str) -> NDArray[np.float64] | None:
         return amounts
 
 
-def filled(text: str, params: Mapping[str, object]) -> str:
-    """An argument with the values of a configuration in place of `${name}`; `$${name}` stands for the text itself.
-
-    >>> filled("--depth=${depth} $${HOME}", {"depth": 3})
-    '--depth=3 ${HOME}'
-    """
-    return _ESCAPED_OR_NAMED.sub(lambda found: found[1] if found[1] else as_text(params.get(found[2], "")), text)
-
-
-def as_text(value: object) -> str:
-    """A value as the job receives it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
 def conduct_of(job: Job) -> Conduct:
     """What the study does when runs fail, and before it recommends."""
     trial = job.spec.trial
     return Conduct(trial.retries.infra, trial.retries.job, trial.max_failures, trial.confirm_best)
-
-
-def command_line(job: Job, params: Mapping[str, object]) -> str:
-    """What a person would type to run a configuration by hand; values are quoted."""
-    run = job.spec.run
-    if isinstance(run, list):
-        return shlex.join(filled(argument, params) for argument in run)
-    if job.spec.shell:
-        return filled(run, {name: shlex.quote(as_text(value)) for name, value in params.items()}).strip()
-    values = " ".join(f"{variable(name)}={shlex.quote(as_text(value))}" for name, value in params.items())
-    return f"{values} sh -c {shlex.quote(run.strip())}"

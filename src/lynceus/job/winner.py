@@ -7,7 +7,9 @@ from typing import Any
 
 import yaml
 
-from lynceus.job.prepare import Prepared, as_text, command_line, filled, variable
+from lynceus.executor.command import as_text, filled, variable
+from lynceus.job.execution import command_line
+from lynceus.job.prepare import Prepared
 
 _SPARK = {
     "executors": "spark.executor.instances",
@@ -66,5 +68,5 @@ def skypilot_task(prepared: Prepared, row: int, heading: str) -> str:
     if job.spec.setup is not None:
         task["setup"] = job.spec.setup if isinstance(job.spec.setup, str) else shlex.join(job.spec.setup)
     script = isinstance(job.spec.run, str) and not job.spec.shell
-    task["run"] = str(job.spec.run) if script else command_line(job, params) + "\n"
+    task["run"] = str(job.spec.run) if script else command_line(prepared.job, params)
     return f"# {heading}\n" + yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=120)

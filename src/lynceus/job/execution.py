@@ -1,0 +1,103 @@
+"""From a checked job to something that runs it on this machine."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from lynceus.errors import InfrastructureError
+from lynceus.executor.command import LocalJob, as_text, shown, variable
+from lynceus.executor.executor import Request
+from lynceus.executor.local import LocalExecutor, Shape
+from lynceus.job.job import Job
+from lynceus.job.prepare import Prepared
+from lynceus.job.secrets import hidden
+from lynceus.study import Study
+
+_GIB = 1 << 30
+
+
+def local_job(job: Job, secrets: Mapping[str, str]) -> LocalJob:
+    """The command with everything around it."""
+    spec = job.spec
+    return LocalJob(
+        spec.run if isinstance(spec.run, str) else tuple(spec.run),
+        shell=spec.shell,
+        workdir=job.workdir,
+        env=spec.envs,
+        secrets=secrets,
+        metrics=spec.metrics,
+        grace_s=spec.trial.grace,
+    )
+
+
+def run_root(job: Job) -> Path:
+    """Where the outputs of trials are kept."""
+    return job.file(job.spec.executor.run_directory)
+
+
+def study_folder(job: Job, study: Study) -> Path:
+    """The part of `run_root` that belongs to a study: one directory per trial, by number."""
+    first = Request(study.name, 0, 0, {}, math.inf, True, study.identity)
+    return LocalExecutor(study.problem, local_job(job, {}), run_root(job)).directory(first).parent
+
+
+def executor_of(prepared: Prepared, secrets: Mapping[str, str]) -> LocalExecutor:
+    """Runs trials on this machine, each within the machine shape that its configuration stands for."""
+
+    def shape(row: int) -> Shape:
+        memory = None if prepared.memory_gib is None else int(prepared.memory_gib[row] * _GIB)
+        return Shape(None if prepared.cpus is None else float(prepared.cpus[row]), memory)
+
+    limited = prepared.cpus is not None or prepared.memory_gib is not None
+    job = local_job(prepared.job, secrets)
+    return LocalExecutor(prepared.problem, job, run_root(prepared.job), shape if limited else None)
+
+
+def command_line(job: Job, params: Mapping[str, object]) -> str:
+    """What a person would type to run a configuration by hand; values are quoted."""
+    script = job.spec.run
+    if not isinstance(script, str) or job.spec.shell:
+        return shown(local_job(job, {}), params)
+    variables = []
+    for name, value in params.items():
+        for key in (name, variable(name)):
+            if re.search(rf"\b{re.escape(key)}\b", script):
+                variables.append(f"{key}={shlex.quote(as_text(value))}")
+    return " ".join([*variables, "sh -e -c", shlex.quote(script.strip())])
+
+
+def run_setup(job: Job, study: Study, secrets: Mapping[str, str]) -> None:
+    """Run `setup` once for a study on this machine, before its first trial; its output is kept, nothing is charged."""
+    setup = job.spec.setup
+    folder = study_folder(job, study)
+    done, log = folder / "setup.done", folder / "setup.log"
+    if setup is None or done.exists():
+        return
+    command = ["/bin/sh", "-e", "-c", setup] if isinstance(setup, str) else list(setup)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        ended = subprocess.run(
+            command,
+            cwd=job.workdir,
+            env={**os.environ, **job.spec.envs, **secrets},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        log.write_text(hidden(ended.stdout.decode("utf-8", "replace"), secrets), encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(
+            f"setup: {command[0]!r} could not be run: {error.strerror}; correct setup, then resume."
+        ) from None
+    if ended.returncode != 0:
+        raise InfrastructureError(
+            f"setup: it ended with exit code {ended.returncode}; see {log}, correct it, then resume."
+        )
+    done.touch()
