@@ -107,7 +107,7 @@ class GaussianModel:
         seen = self.inverse @ self._between(self.rows, candidates)
         seen_there = self.inverse @ self._between(self.rows, distinct)
         columns = self._between(distinct, candidates) - seen_there.transpose(0, 2, 1) @ seen
-        variance = (self.hyper.signal + self.hyper.constant)[:, np.newaxis] - np.square(seen).sum(axis=1)
+        variance = self.hyper.variance(self.inputs.trend[candidates]) - np.square(seen).sum(axis=1)
         return columns, (self.whitened[:, np.newaxis] @ seen)[:, 0], np.maximum(variance, _LEAST_VARIANCE)
 
     def _updates(self, distinct: IntArray, places: IntArray, y: FloatArray) -> Updates:
@@ -137,31 +137,33 @@ def fit(
     seed: int,
     settings: Settings = DEFAULTS,
     censored: BoolArray | None = None,
+    trend: FloatArray | None = None,
 ) -> GaussianModel:
     """Learn from values `y [n]` at `rows [n]` of the table `features [q,d]`; `censored [n]` marks lower bounds.
 
     `kinds` has "numeric", "log" (both scaled to the unit range) or "categorical" per feature. Hyper-parameters are
-    averaged under the prior of `settings`; the same seed gives the same model.
+    averaged under the prior of `settings`; the same seed gives the same model. Along `trend [q]` the function may also
+    rise or fall linearly, with a slope of prior std `settings.slope`.
     """
     rows, y, bounds = _checked(features, rows, y, censored)
-    inputs = Inputs.of(features, kinds)
+    inputs = Inputs.of(features, kinds, trend)
     shift, scale = _standard(y, settings.spread)
-    target = (y - shift) / scale
+    target, slope = (y - shift) / scale, (settings.slope / scale) ** 2
     numeric = inputs.numeric.shape[1]
     before = prior(settings, numeric, inputs.categorical.shape[1])
-    middle = Hyper.of_logs(before.mean[np.newaxis], numeric, settings.constant)
+    middle = Hyper.of_logs(before.mean[np.newaxis], numeric, settings.constant, slope)
     stand_in = propagate(middle.covariance(inputs.gaps(rows[:, np.newaxis], rows)), target, middle.noise, bounds)
     lower = np.tril_indices(len(rows))
     gaps = inputs.gaps(rows[lower[0]], rows[lower[1]])
 
     def log_likelihood(theta: FloatArray) -> FloatArray:
         """With the bounds' sites as the prior's median vector has them, to avoid an iteration per draw."""
-        hyper = Hyper.of_logs(theta, numeric, settings.constant)
+        hyper = Hyper.of_logs(theta, numeric, settings.constant, slope)
         variance = np.where(bounds, stand_in.variance, hyper.noise[:, np.newaxis])
         return _log_evidence(hyper.covariance(gaps), stand_in.mean[0], variance)
 
     theta, weights = weighted_draws(before, log_likelihood, settings, np.random.default_rng(seed))
-    hyper = Hyper.of_logs(theta, numeric, settings.constant)
+    hyper = Hyper.of_logs(theta, numeric, settings.constant, slope)
     solved = _solved(inputs, hyper, rows, target, bounds)
     if bounds.any():
         log_weights = np.log(weights) + solved.evidence - log_likelihood(theta)
@@ -197,7 +199,7 @@ def _assembled(
     for part in _chunks(count, len(hyper) * len(rows)):
         seen = solved.inverse @ hyper.covariance(inputs.gaps(rows[:, np.newaxis], np.arange(part.start, part.stop)))
         member = (solved.whitened[:, np.newaxis] @ seen)[:, 0]
-        variance = (hyper.signal + hyper.constant)[:, np.newaxis] - np.einsum("hnc,hnc->hc", seen, seen)
+        variance = hyper.variance(inputs.trend[part]) - np.einsum("hnc,hnc->hc", seen, seen)
         mean[part] = weights @ member
         second[part] = weights @ (np.maximum(variance, _LEAST_VARIANCE) + np.square(member))
     shift, scale = unit

@@ -1,10 +1,11 @@
 """Covariances between candidates: Matérn 5/2 with one length per numeric feature, a Hamming part for categories.
 
-    k(x, x') = signal · (1 + s + s²/3) e^(-s) · Π_c e^(-w_c [x_c ≠ x'_c]),   s² = 5 Σ_j (x_j - x'_j)²/ℓ_j²
+    k(x, x') = signal · (1 + s + s²/3) e^(-s) · Π_c e^(-w_c [x_c ≠ x'_c]) + constant + slope · t(x) t(x'),
+    s² = 5 Σ_j (x_j - x'_j)²/ℓ_j²
 
-(Rasmussen and Williams 2006, eq. 4.17). Numeric features are scaled to the unit range of the table first. Everything
-is evaluated for h hyper-parameter vectors at once: the gaps between rows are computed once and meet all vectors in one
-matrix product.
+(Rasmussen and Williams 2006, eq. 4.17 and 2.38: an unknown mean and an unknown slope along one trend t are part of the
+prior). Numeric features are scaled to the unit range of the table first. Everything is evaluated for h hyper-parameter
+vectors at once: the gaps between rows are computed once and meet all vectors in one matrix product.
 """
 
 from collections.abc import Sequence
@@ -30,9 +31,11 @@ class Inputs:
     """Numeric features in [0, 1], `[q, dn]`."""
     categorical: FloatArray
     """Codes of categories, only compared for equality, `[q, dc]`."""
+    trend: FloatArray
+    """A number along which the function may rise or fall linearly, `[q]`; all zero: no trend."""
 
     @classmethod
-    def of(cls, features: FloatArray, kinds: Sequence[str]) -> "Inputs":
+    def of(cls, features: FloatArray, kinds: Sequence[str], trend: FloatArray | None = None) -> "Inputs":
         """Sort the columns of `features [q,d]` by kind ("numeric", "log", "categorical") and scale them.
 
         >>> Inputs.of(np.array([[1.0, 7.0], [3.0, 9.0]]), ["log", "categorical"]).numeric
@@ -48,20 +51,23 @@ class Inputs:
         numeric = features[:, ~is_category].astype(np.float64)
         low = numeric.min(axis=0, initial=np.inf)
         span = numeric.max(axis=0, initial=-np.inf) - low
-        return cls((numeric - low) / np.where(span > 0.0, span, 1.0), features[:, is_category].astype(np.float64))
+        scaled = (numeric - low) / np.where(span > 0.0, span, 1.0)
+        trend = np.zeros(len(features)) if trend is None else np.asarray(trend, dtype=np.float64)
+        return cls(scaled, features[:, is_category].astype(np.float64), trend)
 
     def gaps(self, left: IntArray, right: IntArray) -> FloatArray:
-        """Squared distance per numeric feature, then inequality per category, `[d, ...]`, between two sets of rows.
+        """Squared distance per numeric feature, inequality per category, product of trends, `[d + 1, ...]`.
 
         The rows broadcast against each other: `gaps(rows[:, None], others)` is a matrix of gaps per feature.
         """
         numeric, categorical = self.numeric.T, self.categorical.T
-        gaps = np.empty((len(numeric) + len(categorical), *np.broadcast_shapes(left.shape, right.shape)))
+        gaps = np.empty((len(numeric) + len(categorical) + 1, *np.broadcast_shapes(left.shape, right.shape)))
         for gap, feature in zip(gaps, numeric, strict=False):
             np.subtract(feature[left], feature[right], out=gap)
             np.square(gap, out=gap)
-        for gap, feature in zip(gaps[len(numeric) :], categorical, strict=True):
+        for gap, feature in zip(gaps[len(numeric) : -1], categorical, strict=True):
             np.not_equal(feature[left], feature[right], out=gap)
+        np.multiply(self.trend[left], self.trend[right], out=gaps[-1])
         return gaps
 
 
@@ -79,9 +85,11 @@ class Hyper:
     """Variance of one measurement, `[h]`."""
     constant: float
     """Prior variance of the unknown mean of the function."""
+    slope: float = 0.0
+    """Prior variance of the unknown slope along the trend."""
 
     @classmethod
-    def of_logs(cls, theta: FloatArray, numeric: int, constant: float) -> "Hyper":
+    def of_logs(cls, theta: FloatArray, numeric: int, constant: float, slope: float = 0.0) -> "Hyper":
         """From vectors (ln ℓ…, ln w…, ln signal, ln noise) `[h, d + 2]`."""
         return cls(
             5.0 * np.exp(-2.0 * theta[:, :numeric]),
@@ -89,6 +97,7 @@ class Hyper:
             np.exp(theta[:, -2]),
             np.exp(theta[:, -1]),
             constant,
+            slope,
         )
 
     def __len__(self) -> int:
@@ -97,11 +106,20 @@ class Hyper:
     def only(self, which: slice) -> "Hyper":
         """Some of the vectors."""
         return Hyper(
-            self.roughness[which], self.unlikeness[which], self.signal[which], self.noise[which], self.constant
+            self.roughness[which],
+            self.unlikeness[which],
+            self.signal[which],
+            self.noise[which],
+            self.constant,
+            self.slope,
         )
 
+    def variance(self, trend: FloatArray) -> FloatArray:
+        """k(x, x) of rows with the given trend `[c]`, `[h, c]`."""
+        return np.asarray((self.signal + self.constant)[:, np.newaxis] + self.slope * np.square(trend))
+
     def covariance(self, gaps: FloatArray) -> FloatArray:
-        """k between the rows whose `gaps [d, ...]` are given, `[h, ...]`."""
+        """k between the rows whose `gaps [d + 1, ...]` are given, `[h, ...]`."""
         numeric = self.roughness.shape[1]
         shape = (len(self), *gaps.shape[1:])
         flat = gaps.reshape(len(gaps), int(np.prod(gaps.shape[1:])))
@@ -111,12 +129,14 @@ class Hyper:
         polynomial *= 1.0 / 3.0
         polynomial += s
         polynomial += 1.0
-        s += self.unlikeness @ flat[numeric:]
+        s += self.unlikeness @ flat[numeric:-1]
         np.negative(s, out=s)
         np.exp(s, out=s)
         s *= polynomial
         s *= self.signal[:, np.newaxis]
         s += self.constant
+        if self.slope:
+            s += self.slope * flat[-1]
         return s.reshape(shape)
 
 

@@ -33,6 +33,8 @@ class Settings:
     """Mean and std of the logarithm of a measurement's variance."""
     constant: float = 1.0
     """Prior variance of the function's mean."""
+    slope: float = 0.0
+    """Prior std of the slope along the trend, in units of target per unit of trend; 0: no trend."""
     spread: float | None = 1.0
     """Typical std of the target over a table, known beforehand; few observations are standardised with it as if it had
     been seen in two more. 1 suits natural logarithms of times and costs; None: unknown unit, the sample's own std."""

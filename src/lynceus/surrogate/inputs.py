@@ -38,6 +38,13 @@ def model_inputs(space: Space, inputs: Inputs) -> tuple[FloatArray, tuple[str, .
     return features, kinds
 
 
+@lru_cache(maxsize=32)
+def log_price(space: Space) -> FloatArray:
+    """ln price of every configuration, centred `[q]`."""
+    logs = np.log(space.price_per_second)
+    return np.asarray(logs - logs.mean())
+
+
 def told_run(situation: Situation, form: Form, seconds: FloatArray) -> FloatArray:
     """Times `[n]` of the situation's observations in a model's unit: dollars, or ln seconds."""
     if form == "cost":
