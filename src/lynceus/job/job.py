@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,4 +78,10 @@ class Job:
         try:
             yield
         except InputError as error:
-            raise InputError(f"{self.document.at(*path)}: {error}") from None
+            raise InputError(f"{self.document.at(*path)}: {_unplaced(str(error), path)}") from None
+
+
+def _unplaced(message: str, path: tuple[str | int, ...]) -> str:
+    """A message without its own words for the place, which has just been named."""
+    own = rf"^(?:{re.escape(str(path[0]))}(?:, entry \d+)?:|Parameter '{re.escape(str(path[-1]))}':?)\s+"
+    return re.sub(own, "", message)

@@ -1,0 +1,53 @@
+"""The page is one file, and what is in a study cannot become markup or script in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lynceus.report_page import page
+
+TEXTS = st.text(max_size=30) | st.sampled_from(
+    ["</script><script>alert(1)</script>", "<!--", "]]>", "&lt;", "\u2028", "{{css}}"]
+)
+
+
+class Elements(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.data: dict[int, str] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.data[len(self.tags)] = self.data.get(len(self.tags), "") + data
+
+
+def elements(text: str) -> Elements:
+    parsed = Elements()
+    parsed.feed(text)
+    return parsed
+
+
+@given(TEXTS, st.dictionaries(TEXTS, TEXTS | st.integers() | st.none(), max_size=4))
+def test_any_text_stays_text(title: str, data: dict[str, Any]) -> None:
+    plain, full = elements(page("x", {})), elements(page(title, data))
+    assert full.tags == plain.tags
+    place = next(number for number in full.data if full.tags[number - 1] == "script")
+    assert json.loads(full.data[place]) == data
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    text = page("x", {})
+    addresses = set(re.findall(r"https?://[^\s\"'<>]+", text))
+    assert addresses <= {"http://www.w3.org/2000/svg"}, "a namespace, not an address"
+    assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=", text)
+    assert "default-src 'none'" in text
+    assert "innerHTML" not in text
