@@ -6,6 +6,7 @@ Line in: a JSON object, see `work`. Lines out: `pid N` when a worker was forked,
 import json
 import os
 import select
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from lynceus.executor.local import LocalExecutor
 from lynceus.history import End, Outcome
 from lynceus.ledger import Wish
 from lynceus.policy import preset
-from lynceus.problem import Budget, Goal, Problem
+from lynceus.problem import Budget, Goal, Limit, Problem
 from lynceus.space import Categorical, Integer, Space
 from lynceus.study import Study
 
@@ -31,11 +32,13 @@ PRICE = 3600.0
 def problem_of(asked: dict[str, Any]) -> Problem:
     space = Space.build([Integer("n", 1, asked["rows"] // 2), Categorical("mode", ("a", "b"))], price=PRICE)
     budget = Budget(usd=asked["usd"], trials=asked.get("trials"))
-    return Problem(space, Goal.parse("minimize loss"), (), budget)
+    # A deadline, and policies that cap every run by it: a run without a cap would reserve all the money there is.
+    return Problem(space, Goal.parse("minimize loss"), (Limit.parse("runtime <= 8s"),), budget)
 
 
 def study_of(asked: dict[str, Any]) -> Study:
-    policy = preset(asked["policy"], lookahead=0 if asked["policy"].startswith("lynceus") else None)
+    models = asked["policy"].startswith("lynceus")
+    policy = preset(asked["policy"], lookahead=0 if models else None, timeout="tg-first" if models else "capped")
     return open_study(asked["url"], asked["name"], problem_of(asked), policy, seed=asked["seed"], load_if_exists=True)
 
 
@@ -71,6 +74,31 @@ class Instant:
         pass
 
 
+def make_mortal(study: Study, executor: LocalExecutor, moment: str) -> None:
+    """Let this process be killed at an exact moment: `before launch`, `after launch`, `in settle` and so on."""
+    when, _, what = moment.partition(" ")
+    owners = {"launch": executor, "launched": study, "settle": study}
+    if when in ("before", "after"):
+        inner = getattr(owners[what], what)
+
+        def mortal(*arguments: Any) -> Any:
+            if when == "after":
+                inner(*arguments)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        setattr(owners[what], what, mortal)
+    elif when == "in":  # after the changes were written, before they are committed
+        note = study._ledger._note  # type: ignore[attr-defined]
+        kind = {"order": "ordered", "launched": "launched", "settle": "settled"}[what]
+
+        def last_note(*arguments: Any) -> None:
+            note(*arguments)
+            if arguments[0] == kind:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        study._ledger._note = last_note  # type: ignore[attr-defined]
+
+
 def work(asked: dict[str, Any]) -> int:
     """Resume a study and run trials; `drain`: only settle what is open."""
     wish = Wish.STOP if asked.get("drain") else Wish.RUN
@@ -80,6 +108,7 @@ def work(asked: dict[str, Any]) -> int:
             explore(study, Instant(study.problem), WallClock(), parallel=asked["parallel"])
             return 0
         with LocalExecutor(study.problem, job_of(asked), Path(asked["folder"]) / "runs") as executor:
+            make_mortal(study, executor, asked.get("die", ""))
             explore(study, executor, WallClock(), parallel=asked["parallel"], wish=lambda: wish)
     except InfrastructureError:
         return 4

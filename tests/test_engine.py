@@ -1,159 +1,205 @@
-"""The loop over a measured table in pretended time."""
+"""The loop: adoption, wishes, odd executors, lost runs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lynceus.durable import continued, open_study
 from lynceus.engine import explore
-from lynceus.executor.executor import Request
-from lynceus.executor.table import Measurements, PretendedClock, TableExecutor
-from lynceus.history import End, Observation, Order
+from lynceus.errors import InfrastructureError, InputError
+from lynceus.executor import LostRunError, Measurements, PretendedClock, Request, TableExecutor
+from lynceus.history import End, Outcome, Reason
+from lynceus.ledger import Wish
+from lynceus.ledger.sql import Storage
 from lynceus.policy import Because, preset
-from lynceus.problem import Budget, Problem, Tariff
-from lynceus.study import Study
-from lynceus.testing import SmallJob, small_job
-from strategies import READY, SHORT
+from lynceus.problem import Budget, Limit, Problem
+from lynceus.space import Integer, Space
+from lynceus.study import Study, create_study
 
 
-def replayed(job: SmallJob, policy: str, *, seed: int = 0, parallel: int = 1) -> tuple[Study, PretendedClock]:
-    clock = PretendedClock()
-    study = Study(job.problem, preset(policy, SHORT[policy]), seed=seed, clock=clock)
-    explore(study, TableExecutor(job.problem, job.measured, clock), clock, parallel=parallel)
-    return study, clock
+def problem_of(usd: float = 1000.0) -> Problem:
+    space = Space.build([Integer("n", 1, 12)], price=3600.0)
+    return Problem(space, limits=(Limit.parse("runtime <= 100s"),), budget=Budget(usd=usd))
 
 
-@pytest.mark.parametrize("parallel", [1, 3])
-@pytest.mark.parametrize("policy", READY)
-def test_every_policy_replays_within_its_budget(policy: str, parallel: int) -> None:
-    job = small_job("runtime <= 30m", budget=Budget(usd=4.0))
-    study, _ = replayed(job, policy, parallel=parallel)
-    assert study.spent_usd <= 4.0 * (1 + 1e-9)
-    assert not study.pending
+@dataclass
+class Scripted:
+    """An executor whose launches and outcomes are given by functions of the trial's number."""
+
+    outcome: Callable[[int], Outcome | None] = lambda number: Outcome(End.FINISHED, 5.0, 5.0)
+    refuse: Callable[[int], Exception | None] = lambda number: None
+    launched: list[int] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+
+    def launch(self, request: Request) -> str:
+        error = self.refuse(request.number)
+        if error is not None:
+            raise error
+        self.launched.append(request.number)
+        return str(request.number)
+
+    def collect(self, ticket: str) -> Outcome | None:
+        if ticket in self.cancelled:
+            return Outcome(End.FAILED, 1.0, 1.0, reason=Reason.USER)
+        return self.outcome(int(ticket))
+
+    def cancel(self, ticket: str) -> None:
+        self.cancelled.append(ticket)
+
+
+def test_a_replay_is_the_same_in_memory_and_on_the_disk(tmp_path: Path) -> None:
+    problem = problem_of()
+    measured = Measurements(np.linspace(30.0, 120.0, 12))
+    histories = []
+    for storage in (None, f"sqlite:///{tmp_path}/s.db"):
+        for parallel in (1, 3):
+            policy = preset("lynceus-2020", lookahead=0, timeout="tg-first")
+            name = f"with {parallel}"
+            study = Study(problem, policy) if storage is None else open_study(storage, name, problem, policy)
+            clock = PretendedClock()
+            explore(study, TableExecutor(problem, measured, clock), clock, parallel=parallel)
+            histories.append(study.history)
+    assert histories[:2] == histories[2:]
+
+
+def test_what_was_only_ordered_is_started_and_what_runs_is_adopted(tmp_path: Path) -> None:
+    with Storage(f"sqlite:///{tmp_path}/s.db") as storage:
+        first = open_study(storage, "s", problem_of(), preset("sweep", timeout="capped"))
+        orders = [first.order(), first.order()]
+        assert all(orders)
+        first.launched(1, "1")
+        first.release()
+        executor = Scripted()
+        second = continued(storage, "s", problem_of(), preset("sweep", timeout="capped"))
+        explore(second, executor, PretendedClock(), wish=lambda: Wish.STOP)
+        assert executor.launched == [0]
+        assert [seen.order.number for seen in second.history] == [0, 1]
+
+
+def test_a_run_that_cannot_be_started_is_one_failed_trial() -> None:
+    study = Study(problem_of(), preset("sweep"))
+    refusals: dict[int, Exception] = {
+        0: InfrastructureError("no room"),
+        1: OSError("too many files"),
+        2: InputError("a NUL byte"),
+    }
+    explore(study, Scripted(refuse=refusals.get), PretendedClock())
+    ends = [(seen.outcome.end, seen.outcome.reason, seen.outcome.charged_usd) for seen in study.history[:4]]
+    assert ends[:3] == [
+        (End.FAILED, Reason.INFRA, 0.0),
+        (End.FAILED, Reason.INFRA, 0.0),
+        (End.FAILED, Reason.JOB, 0.0),
+    ]
+    assert ends[3][0] is End.FINISHED
+
+
+def test_a_machine_on_which_nothing_starts_pauses_the_study() -> None:
+    study = Study(problem_of(), preset("sweep"))
+    explore(study, Scripted(refuse=lambda number: InfrastructureError("No space left on device")), PretendedClock())
     assert study.stopped is not None
-    best = study.recommend()
-    assert best is not None
-    assert best.seconds <= 1800.0
-    again, _ = replayed(job, policy, parallel=parallel)
-    assert [seen.row for seen in again.history] == [seen.row for seen in study.history]
+    assert study.stopped.because is Because.PAUSED
+    assert "the last 5 trials failed (5 infra); the last: not started: No space left on device" in study.stopped.reason
 
 
-def test_runs_at_the_same_time_save_time() -> None:
-    job = small_job("runtime <= 30m", budget=Budget(trials=9))
-    _, alone = replayed(job, "random")
-    _, together = replayed(job, "random", parallel=3)
-    assert together.now() < 0.6 * alone.now()
+def test_a_run_of_which_nothing_is_left_is_charged_up_to_its_last_sign_of_life(tmp_path: Path) -> None:
+    now = [1000.0]
+
+    def lost(number: int) -> Outcome | None:
+        if number == 0:
+            raise LostRunError("its directory is gone")
+        return Outcome(End.FINISHED, 5.0, 5.0)
+
+    with Storage(f"sqlite:///{tmp_path}/s.db", now=lambda: now[0]) as storage:
+        study = open_study(storage, "s", problem_of(), preset("sweep"))
+        order = study.order()
+        assert order is not None
+        study.launched(0, "0")
+        now[0] += 30.0
+        study.heartbeat([0])
+        now[0] += 500.0
+        again = continued(storage, "s", problem_of(), preset("sweep"))
+        study.release()
+        explore(again, Scripted(outcome=lost), PretendedClock(), wish=lambda: Wish.STOP)
+        (seen,) = again.history
+        assert (seen.outcome.reason, seen.outcome.seconds, seen.outcome.charged_usd) == (Reason.INFRA, 30.0, 30.0)
 
 
-def test_the_wall_clock_is_the_pretended_one() -> None:
-    job = small_job(budget=Budget(wall_clock_s=3600.0))
-    study, clock = replayed(job, "random")
-    assert study.stopped is not None
-    assert study.stopped.because is Because.WALL_CLOCK
-    assert clock.now() >= 3600.0
-    seconds = [seen.outcome.seconds for seen in study.history]
-    assert sum(seconds[:-1]) < 3600.0 <= sum(seconds)
+def test_stop_lets_runs_end_and_kill_ends_them() -> None:
+    study = Study(problem_of(), preset("sweep", timeout="capped"))
+    wishes = iter([Wish.RUN, Wish.RUN, Wish.RUN, Wish.KILL])
+    executor = Scripted(outcome=lambda number: None)
+    explore(study, executor, PretendedClock(), parallel=2, wish=lambda: next(wishes, Wish.KILL))
+    assert sorted(executor.cancelled) == ["0", "1"]
+    assert [seen.outcome.reason for seen in study.history] == [Reason.USER, Reason.USER]
+    assert study.stopped is None  # the worker was stopped, not the study
 
 
-def test_callers_hear_of_orders_and_of_what_became_of_them() -> None:
-    job = small_job("runtime <= 30m", budget=Budget(usd=2.0))
-    clock = PretendedClock()
-    study = Study(job.problem, preset("sweep"), clock=clock)
-    ordered: list[Order] = []
-    settled: list[Observation] = []
-    explore(
-        study, TableExecutor(job.problem, job.measured, clock), clock, ordered=ordered.append, settled=settled.append
+def test_another_process_can_stop_a_study(tmp_path: Path) -> None:
+    with Storage(f"sqlite:///{tmp_path}/s.db") as storage:
+        study = open_study(storage, "s", problem_of(), preset("sweep"))
+        other = continued(storage, "s", problem_of(), preset("sweep"))
+        explore(study, Scripted(), PretendedClock(), settled=lambda seen: other.stop("enough for today"))
+        assert len(study.history) == 1
+        record = storage.load_study("s")
+        assert (record.state, study.reason) == ("STOPPED", "enough for today")
+        other.resume(add_usd=5.0)
+        explore(study, Scripted(), PretendedClock())
+        assert len(study.history) > 1
+        assert study.budget_usd == 1005.0
+
+
+def test_more_money_lets_a_study_go_on() -> None:
+    study = Study(problem_of(usd=12.0), preset("random", timeout="none"))
+    run = Scripted(outcome=lambda number: Outcome(End.FINISHED, 6.0, 6.0))
+    explore(study, run, PretendedClock())
+    assert (len(study.history), study.stopped and study.stopped.because) == (2, Because.BUDGET)
+    study.resume(add_usd=12.0)
+    explore(study, run, PretendedClock())
+    assert (len(study.history), study.spent_usd) == (4, 24.0)
+
+
+def test_a_study_of_another_problem_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    space = problem_of().space
+    create_study(space=space, constraints=["runtime <= 10m"], policy="sweep", storage=url, study_name="s")
+    create_study(
+        space=space, constraints=["runtime <= 10m"], policy="sweep", storage=url, study_name="s", load_if_exists=True
     )
-    assert [order.number for order in ordered] == list(range(len(study.history)))
-    assert tuple(settled) == study.history
+    with pytest.raises(InputError, match="is about another problem"):
+        create_study(
+            space=space, constraints=["runtime <= 9m"], policy="sweep", storage=url, study_name="s", load_if_exists=True
+        )
+    with pytest.raises(InputError, match="exists already"):
+        create_study(space=space, policy="sweep", storage=url, study_name="s")
 
 
-def test_a_policy_never_sees_rows_that_were_not_paid() -> None:
-    """Another truth in rows that were never run changes nothing."""
-    job = small_job("runtime <= 30m", budget=Budget(usd=2.0))
-    study, _ = replayed(job, "lynceus-2020")
-    ran = {seen.row for seen in study.history}
-    assert len(ran) < 20
-    seconds = job.measured.seconds.copy()
-    accuracy = job.measured.metrics["accuracy"].copy()
-    others = [row for row in range(24) if row not in ran]
-    seconds[others], accuracy[others] = 1e9, -1e9
-    spoilt = SmallJob(job.problem, Measurements(seconds, {"accuracy": accuracy}, job.measured.progress))
-    assert replayed(spoilt, "lynceus-2020")[0].history == study.history
+def test_what_a_person_asks_for_runs_first_also_after_a_restart(tmp_path: Path) -> None:
+    with Storage(f"sqlite:///{tmp_path}/s.db") as storage:
+        open_study(storage, "s", problem_of(), preset("sweep")).enqueue_trial({"n": 7})
+        again = continued(storage, "s", problem_of(), preset("sweep"))
+        trial = again.ask()
+        assert trial is not None
+        assert (trial.params, trial.why) == ({"n": 7}, "asked for by the user")
+        again.tell(trial, runtime=5.0)
+        third = continued(storage, "s", problem_of(), preset("sweep"))
+        assert third.ask() is not None
+        assert third.history[0].order.plan.why == "asked for by the user"
 
 
-# The executor --------------------------------------------------------------------------------------------------------------
+def test_an_import_is_all_or_nothing(tmp_path: Path) -> None:
+    with Storage(f"sqlite:///{tmp_path}/s.db") as storage:
+        study = open_study(storage, "s", problem_of(), preset("sweep"))
 
-BILLED = Tariff(granularity_s=60.0, boot_s=45.0)
+        def bring_in() -> None:
+            with study.together():
+                study.add_trial({"n": 1}, runtime=30.0)
+                study.add_trial({"n": 99}, runtime=30.0)
 
-
-def table(
-    problem: Problem, seconds: list[float], metrics: Mapping[str, list[float]] | None = None
-) -> tuple[TableExecutor, PretendedClock]:
-    clock = PretendedClock()
-    columns = {name: np.array(values) for name, values in (metrics or {}).items()}
-    return TableExecutor(problem, Measurements(np.array(seconds), columns, ((0.1, 0.2, 0.3),) * 24), clock), clock
-
-
-def request(row: int, cap_s: float, *, boots: bool = True, number: int = 0) -> Request:
-    return Request("study", number, row, {}, cap_s, boots)
-
-
-def test_a_run_ends_after_boot_and_time_and_reports_what_is_known() -> None:
-    job = small_job(tariff=BILLED)
-    executor, clock = table(job.problem, [200.0] * 24, {"accuracy": [0.9] * 23 + [float("nan")]})
-    ticket = executor.launch(request(0, 1000.0))
-    assert executor.collect(ticket) is None
-    clock.sleep(0.1)
-    assert clock.now() == 245.0
-    outcome = executor.collect(ticket)
-    assert outcome is not None
-    assert (outcome.end, outcome.seconds, outcome.metrics) == (End.FINISHED, 200.0, {"accuracy": 0.9})
-    assert outcome.charged_usd == pytest.approx(300.0 * float(job.problem.price[0]))
-    assert outcome.trace == ((30.0, 0.1), (60.0, 0.2), (90.0, 0.3))
-    unknown = executor.launch(request(23, 1000.0, number=1))
-    clock.sleep(0.1)
-    last = executor.collect(unknown)
-    assert last is not None
-    assert last.metrics == {}
-
-
-def test_a_capped_run_is_charged_its_cap_by_the_billing_rule() -> None:
-    job = small_job(tariff=BILLED)
-    executor, clock = table(job.problem, [200.0] * 24)
-    ticket = executor.launch(request(0, 70.0, boots=False))
-    clock.sleep(0.1)
-    outcome = executor.collect(ticket)
-    assert outcome is not None
-    assert (outcome.end, outcome.seconds, outcome.oracle_s) == (End.CAPPED, 70.0, 200.0)
-    assert outcome.charged_usd == pytest.approx(120.0 * float(job.problem.price[0]))
-    assert outcome.trace == ((30.0, 0.1), (60.0, 0.2))
-    assert outcome.metrics == {}
-
-
-def test_a_cancelled_run_is_billed_for_what_ran() -> None:
-    job = small_job(tariff=BILLED)
-    executor, clock = table(job.problem, [200.0] * 24)
-    ticket = executor.launch(request(0, 1000.0))
-    clock.expect(100.0)
-    clock.sleep(0.1)
-    executor.cancel(ticket)
-    outcome = executor.collect(ticket)
-    assert outcome is not None
-    assert (outcome.end, outcome.seconds) == (End.CAPPED, 55.0)
-    assert outcome.charged_usd == pytest.approx(120.0 * float(job.problem.price[0]))
-    assert outcome.trace == ((30.0, 0.1),)
-
-
-def test_the_clock_jumps_to_the_next_end_or_walks() -> None:
-    clock = PretendedClock()
-    clock.sleep(2.0)
-    assert clock.now() == 2.0
-    clock.expect(10.0)
-    clock.expect(5.0)
-    clock.sleep(0.1)
-    assert clock.now() == 5.0
-    clock.sleep(0.1)
-    assert clock.now() == 10.0
-    clock.sleep(0.5)
-    assert clock.now() == 10.5
+        with pytest.raises(InputError):
+            bring_in()
+        assert study.history == ()
+        study.add_trial({"n": 1}, runtime=30.0)
+        assert [seen.outcome.charged_usd for seen in study.history] == [0.0]

@@ -41,6 +41,25 @@ def test_a_few_faults_on_postgresql(tmp_path: Path, workers: "Workers", postgres
     Campaign(tmp_path, workers, url, "lynceus-2020", seed=2, server=postgres, parallel=2).run(8)
 
 
+MOMENTS = (
+    "in order",
+    "before launch",
+    "after launch",
+    "before launched",
+    "in launched",
+    "after launched",
+    "before settle",
+    "in settle",
+    "after settle",
+)
+
+
+def test_every_seam_of_a_trial(tmp_path: Path, workers: "Workers") -> None:
+    """The worker dies exactly between intention and deed, between deed and record, and inside each transaction."""
+    campaign = Campaign(tmp_path, workers, f"sqlite:///{tmp_path}/s.db", "random", seed=3, trials=len(MOMENTS))
+    campaign.run_seams(MOMENTS)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_two_hundred_faults(tmp_path: Path, workers: "Workers", postgres: "Server", part: int) -> None:
@@ -66,6 +85,7 @@ class Campaign:
         seed: int,
         server: "Server | None" = None,
         parallel: int = 1,
+        trials: int = TRIALS,
     ) -> None:
         self._folder, self._workers, self._server = folder, workers, server
         self._luck = random.Random(seed)
@@ -75,7 +95,7 @@ class Campaign:
             "parallel": parallel,
             "rows": 40,
             "usd": 60.0,
-            "trials": TRIALS,
+            "trials": trials,
             "sleep_s": 0.15,
         }
         self._studies = 0
@@ -92,6 +112,15 @@ class Campaign:
         assert self._workers.wait(self._workers.start(self._asked)) == 0
         assert self._check() >= 1
         assert sum(self._happened.values()) == points
+
+    def run_seams(self, moments: tuple[str, ...]) -> None:
+        for moment in moments:
+            before = self._check()
+            worker = self._workers.start({**self._asked, "die": moment})
+            assert self._workers.wait(worker) == -signal.SIGKILL
+            assert self._workers.wait(self._workers.start({**self._asked, "drain": True})) == 0
+            # An order that was not committed never was; any other is carried out, once.
+            assert self._check() - before == (0 if moment == "in order" else 1), moment
 
     def _new_study(self) -> None:
         self._studies += 1
