@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from lynceus.errors import InputError
+from lynceus.fraction import Fraction, shares
 from lynceus.units import format_duration, format_money, parse_duration, parse_money
 
 if TYPE_CHECKING:
@@ -244,6 +245,8 @@ class Problem:
     """Rows that may be recommended `[q]`; nothing: all."""
     repeats: int = 1
     """How often one configuration may be run."""
+    fraction: str | None = None
+    """The column with the share of the data that a run reads; nothing: every run reads all of it."""
 
     def __post_init__(self) -> None:
         for name in ("testable", "answerable"):
@@ -260,6 +263,8 @@ class Problem:
             raise InputError(f"repeats: {self.repeats} came; every configuration must be allowed at least 1 run.")
         for column in self.tariff.warm:
             self.space.column(column)
+        if self.fraction is not None:
+            shares(self.space, self.fraction)
 
     def with_budget(self, usd: float) -> Problem:
         """The same problem with another amount of money."""
@@ -268,6 +273,16 @@ class Problem:
     def with_limits(self, limits: Iterable[Limit]) -> Problem:
         """The same problem under other limits (what if the deadline were 30 minutes?)."""
         return replace(self, limits=tuple(limits))
+
+    def with_fraction(self, fraction: Fraction) -> Problem:
+        """The same problem with a column that is the share of the data, and the two masks that follow from it."""
+        testable, answerable = fraction.masks(self.space)
+        return replace(self, fraction=fraction.column, testable=testable, answerable=answerable)
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """The share of the data that each configuration reads `[q]`, in (0, 1]."""
+        return np.ones(len(self.space)) if self.fraction is None else shares(self.space, self.fraction)
 
     @cached_property
     def kind(self) -> TargetKind:

@@ -279,6 +279,7 @@ def fingerprint(problem: Problem) -> str:
         [getattr(problem.tariff, name) for name in ("granularity_s", "minimum_s", "boot_s", "fee_usd", "warm")],
         masks,
         problem.repeats,
+        *([] if problem.fraction is None else [problem.fraction]),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 

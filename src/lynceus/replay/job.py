@@ -13,6 +13,7 @@ from lynceus.document import Document
 from lynceus.document.complaint import hint
 from lynceus.errors import InputError
 from lynceus.executor import Measurements
+from lynceus.fraction import Fraction
 from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
 from lynceus.replay.score import Optimum, optimum
 from lynceus.replay.shipped import shipped_jobs
@@ -56,7 +57,7 @@ def load_job(
         money, where = parse_money(budget, "--budget"), "--budget"
     billing = model.billing
     tariff = Tariff(billing.granularity, billing.minimum, billing.boot, billing.fee)
-    problem = Problem(space, build.goal(), limits, Budget(), tariff)
+    problem = build.with_fraction(Problem(space, build.goal(), limits, Budget(), tariff))
     best = build.reachable(problem, Measurements(seconds, metrics))
     if money <= 0 or money < best.cheapest_run_usd * (1 - 1e-9):
         raise InputError(
@@ -248,6 +249,21 @@ class _Build:
     def metrics(self) -> dict[str, FloatArray]:
         return {name: self.numbers(column, "metrics", name) for name, column in self.model.metrics.items()}
 
+    def with_fraction(self, problem: Problem) -> Problem:
+        """The problem with its masks, when a column is the share of the data."""
+        given = self.model.fraction
+        if given is None:
+            return problem
+        known = [parameter.name for parameter in problem.space.parameters]
+        if given.column not in known:
+            raise InputError(
+                f"{self.document.at('fraction', 'column')}: '{given.column}' is not among the parameters{hint(given.column, known)}"
+            )
+        try:
+            return problem.with_fraction(Fraction(given.column, given.test, given.answer))
+        except InputError as error:
+            raise InputError(f"{self.document.at('fraction')}: {_unprefixed(error)}") from None
+
     def progress(self) -> tuple[tuple[float, ...], ...] | None:
         if self.model.progress is None:
             return None
@@ -292,6 +308,6 @@ def quantile_of(seconds: FloatArray, q: float) -> float:
 def _unprefixed(error: InputError) -> str:
     """A message of the problem's own parsers without the field that they name; the document names it with its line."""
     text = str(error)
-    for prefix in ("constraints: ", "objective: "):
+    for prefix in ("constraints: ", "objective: ", "fraction: "):
         text = text.removeprefix(prefix)
     return text

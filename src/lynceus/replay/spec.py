@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lynceus.document import Duration, Money, Section
 
@@ -46,6 +46,21 @@ class BillingSpec(Section):
     fee: Money = 0.0
 
 
+class FractionSpec(Section):
+    """Which column is the share of the data that a run reads."""
+
+    column: str
+    test: Literal["all", "samples", "full"] = "all"
+    """What may be run: every share, only shares below 1, only all data."""
+    answer: Literal["any", "full"] = "any"
+    """What may be recommended: any share, or only runs on all data."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {"column": value} if isinstance(value, str) else value
+
+
 class ReplaySpec(Section):
     """A job to replay."""
 
@@ -67,6 +82,8 @@ class ReplaySpec(Section):
     metrics: dict[str, str] = Field(default_factory=dict)
     """Reported metrics: name in objective and constraints → column."""
     progress: ProgressSpec | None = None
+    fraction: FractionSpec | None = None
+    """The column with the share of the data; its name alone lets every share be tested and win."""
     objective: str = "cost"
     constraints: list[str] = Field(default_factory=list)
     deadline: Duration | DeadlineSpec | None = None
