@@ -16,7 +16,8 @@ from lynceus.history import Plan
 from lynceus.parts import Surrogate
 from lynceus.policy import preset
 from lynceus.problem import Budget, Tariff
-from lynceus.situation import Belief, BoolArray, FloatArray, IntArray, Situation
+from lynceus.situation import Belief, BoolArray, FloatArray, Form, IntArray, Situation
+from lynceus.surrogate.gaussian_process import GaussianProcess
 from lynceus.surrogate.trees import Trees
 from lynceus.testing import SmallJob, small_job
 
@@ -245,6 +246,19 @@ def test_levels_in_batches_are_the_recursive_text(name: str, model: str, charge:
             for row, surrogate in itertools.product(rows, (trees, Believing(trees))):
                 plan = planned(replace(rollout, shortlist=Only(row)), situation, surrogate)
                 assert plan.score == pytest.approx(scores[row], rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("target", ["cost", "log time"])
+@pytest.mark.parametrize("name", ["deadline", "warm", "two metrics", "nothing feasible yet"])
+def test_a_gaussian_process_looks_ahead_by_the_same_text(name: str, target: Form) -> None:
+    """Conditioned on a batch of imagined runs at once, or on one at a time: the same path."""
+    process, situation = GaussianProcess(target=target), situation_of(JOBS[name])
+    rollout = Rollout(ConstrainedImprovement(), depth=1, charge="capped")
+    text, belief = Text(rollout, process), process(situation, SEED)
+    for row in text.candidates(situation, belief)[:2]:
+        worth, cost = text.value(situation, belief, row, 1)
+        plan = planned(replace(rollout, shortlist=Only(row)), situation, process)
+        assert plan.score == pytest.approx(worth / cost, rel=1e-9)
 
 
 def imagined(rollout: Rollout, situation: Situation, trees: Trees, levels: int) -> Situation:
