@@ -1,0 +1,353 @@
+"""Studies from the command line: real processes, a real database, exit codes, and what is printed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lynceus.cli import main
+
+JOB = """\
+name: toy
+run: |
+  sleep "$(awk "BEGIN {print 0.2 / ${threads} + 0.01 * ${level}}")"
+  echo "quality: $((10 - level))"
+space: {threads: [1, 2, 4], level: [1, 2]}
+price: 36.0 * threads
+metrics: {quality: 'quality: (\\d+)'}
+constraints: ["runtime <= 1m", "quality >= 9"]
+budget: {cost: 100 USD, max_trials: 6}
+policy: sweep
+trial: {timeout: none, grace: 100ms}
+baseline: {threads: 4, level: 1}
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LYNCEUS_STORAGE", raising=False)
+    (tmp_path / "job.yaml").write_text(JOB)
+    return tmp_path
+
+
+@pytest.fixture
+def lynceus(monkeypatch, capsys):
+    """Run a command: (exit code, stdout, stderr)."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["lynceus", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+def test_a_search_from_plan_to_export(lynceus, here: Path) -> None:
+    code, out, _ = lynceus("check", "job.yaml")
+    assert (code, "6 configurations" in out) == (0, True)
+    code, out, _ = lynceus("plan", "job.yaml", "-o", "json")
+    plan = json.loads(out)["forecast"]
+    assert plan["configurations"] == 6
+    assert plan["worst_spend_usd"] <= 100
+
+    code, out, _ = lynceus("run", "job.yaml", "-y")
+    assert code == 0
+    assert out.count(" starts: ") == 6
+    assert "every configuration has been run" in out or "all 6 trials" in out
+
+    code, out, _ = lynceus("status", "-o", "json")
+    (facts,) = json.loads(out)
+    assert (facts["name"], facts["state"], facts["trials"], facts["running"]) == ("toy", "FINISHED", 6, 0)
+    assert 0 < facts["spent_usd"] <= 100
+
+    code, out, _ = lynceus("trials", "toy", "-o", "json")
+    rows = json.loads(out)
+    assert [row["state"] for row in rows] == ["COMPLETE"] * 6
+    assert all(row["metrics"]["quality"] == 10 - row["params"]["level"] for row in rows)
+    assert {row["params"]["level"] for row in rows if row["keeps_limits"]} == {1}
+    code, out, _ = lynceus("trials", "toy", "--where", "threads == 4", "--feasible", "-o", "json")
+    assert [row["params"] for row in json.loads(out)] == [{"threads": 4, "level": 1}]
+
+    code, out, _ = lynceus("best", "-o", "json")
+    best = json.loads(out)
+    cheapest = min((row for row in rows if row["keeps_limits"]), key=lambda row: row["cost_usd"])
+    assert (code, best["params"]) == (0, cheapest["params"])
+    assert best["cost_usd"] == pytest.approx(cheapest["cost_usd"])
+    assert best["saving"] == pytest.approx(1 - best["cost_usd"] / best["baseline_usd"])
+    assert "(measured)" in best["cost_basis"]
+
+    code, out, _ = lynceus("logs", "toy", "0")
+    assert out.startswith("quality: ")
+    code, out, _ = lynceus("export", "--to", "csv")
+    exported = list(csv.DictReader(io.StringIO(out)))
+    assert len(exported) == 6
+    assert exported[0]["params_threads"] in "124"
+    code, out, _ = lynceus("export", "--to", "skypilot")
+    assert yaml.safe_load(out)["envs"]["LYNCEUS_PARAM_THREADS"] == str(best["params"]["threads"])
+    lynceus("export", "--to", "parquet", "--file", "t.parquet")
+    import pyarrow.parquet
+
+    assert pyarrow.parquet.read_table("t.parquet").num_rows == 6
+    code, out, _ = lynceus("report", "-o", "r.html")
+    assert "quality" in Path("r.html").read_text()
+
+
+def test_conclusions_for_people_and_programs(lynceus) -> None:
+    lynceus("run", "job.yaml", "-y", "--policy", "bo")
+    code, out, _ = lynceus("explain", "toy", "-o", "json")
+    explained = json.loads(out)
+    assert {part["parameter"] for part in explained["importance"]} == {"threads", "level"}
+    assert "stop" in explained["next"]
+    code, out, _ = lynceus("explain")
+    assert "which parameters matter" in out
+    code, out, _ = lynceus("whatif", "--deadline", "1ms,1m", "--price", "price * 2", "-o", "json")
+    answers = json.loads(out)["answers"]
+    assert [answer["label"] for answer in answers] == ["as it is", "runtime <= 1ms", "runtime <= 1m", "price price * 2"]
+    assert answers[1]["measured"] is None
+    assert answers[3]["measured"]["cost_usd"] == pytest.approx(2 * answers[0]["measured"]["cost_usd"])
+    assert answers[0]["measured"] == answers[2]["measured"]
+    code, out, _ = lynceus("whatif", "--deadline", "1m")
+    assert "cost against time" in out
+    code, out, _ = lynceus("best", "--deadline", "1ms")
+    assert code == 3
+    assert "is known to keep" in out
+
+
+def test_it_asks_before_it_spends(lynceus, monkeypatch) -> None:
+    code, out, err = lynceus("run", "job.yaml")
+    assert code == 2
+    assert "worst case" in out
+    assert "add -y" in err
+    code, _, err = lynceus("status")
+    assert code == 2
+    assert "there is no such file" in err, "nothing was created"
+
+
+def test_nothing_feasible_is_exit_code_3(lynceus, here: Path) -> None:
+    text = (here / "job.yaml").read_text().replace("quality >= 9", "quality >= 99")
+    (here / "job.yaml").write_text(text)
+    code, out, _ = lynceus("run", "job.yaml", "-y", "-o", "json")
+    assert code == 3
+    assert json.loads(out)["best"] is None
+
+
+def test_failing_jobs_pause_the_study_with_exit_code_4(lynceus, here: Path) -> None:
+    (here / "job.yaml").write_text(
+        JOB.split("run:")[0] + "run: [sh, -c, 'echo broken pipe >&2; exit 3']\n" + JOB[JOB.index("space:") :]
+    )
+    code, out, _ = lynceus("run", "job.yaml", "-y")
+    assert code == 4
+    assert "the last 5 trials failed (5 job)" in out
+    assert "exit code 3: broken pipe" in out
+    assert "lynceus resume toy" in out
+    code, out, _ = lynceus("status", "toy", "-o", "json")
+    assert json.loads(out)["state"] == "PAUSED"
+
+
+def test_setup_runs_once_and_its_failure_is_infrastructure(lynceus, here: Path) -> None:
+    text = (here / "job.yaml").read_text()
+    (here / "job.yaml").write_text(text + "setup: echo again >> times\n")
+    assert lynceus("run", "job.yaml", "-y")[0] == 0
+    assert lynceus("resume", "toy", "--add-budget", "1 USD")[0] == 0
+    assert (here / "times").read_text() == "again\n"
+    (here / "bad.yaml").write_text(text.replace("name: toy", "name: bad") + "setup: [sh, -c, 'exit 9']\n")
+    code, _, err = lynceus("run", "bad.yaml", "-y")
+    assert code == 4
+    assert "setup: it ended with exit code 9" in err
+
+
+def test_past_measurements_are_free_knowledge(lynceus, here: Path) -> None:
+    (here / "past.csv").write_text("threads,level,runtime,quality\n1,1,0.3s,9\n4,1,0.1,9\n8,1,0.1,9\n")
+    code, _, err = lynceus("import", "job.yaml", "past.csv")
+    assert code == 2
+    assert "past.csv:4: The parameter 'threads' cannot be 8" in err
+    assert lynceus("trials", "toy", "-o", "json")[1].strip() == "[]", "all rows, or none"
+    code, out, _ = lynceus("import", "job.yaml", "past.csv", "--skip-unknown", "-o", "json")
+    assert json.loads(out) == {"study": "toy", "imported": 2, "known_before": 0, "skipped": 1}
+    code, out, _ = lynceus("import", "toy", "past.csv", "--skip-unknown", "-o", "json")
+    assert json.loads(out)["known_before"] == 2
+    code, out, _ = lynceus("best", "toy", "-o", "json")
+    best = json.loads(out)
+    assert best["spent_usd"] == 0
+    assert best["params"] == {"threads": 1, "level": 1}
+    code, out, _ = lynceus("run", "job.yaml", "-y", "-o", "json")
+    rows = json.loads(lynceus("trials", "toy", "-o", "json")[1])
+    assert [row["charged_usd"] for row in rows][:2] == [0.0, 0.0]
+    assert len({tuple(row["params"].items()) for row in rows}) == len(rows), "known configurations are not run again"
+
+
+def test_what_was_exported_can_be_imported(lynceus, here: Path) -> None:
+    lynceus("run", "job.yaml", "-y")
+    lynceus("export", "toy", "--to", "csv", "--file", "all.csv")
+    (here / "other.yaml").write_text((here / "job.yaml").read_text().replace("name: toy", "name: other"))
+    _, out, _ = lynceus("import", "other.yaml", "all.csv", "-o", "json")
+    assert json.loads(out)["imported"] == 6
+
+
+def test_init_writes_what_check_accepts(lynceus, here: Path) -> None:
+    code, _, _ = lynceus(
+        "init",
+        "new.yaml",
+        "-y",
+        "--name",
+        "mine",
+        "-p",
+        "threads=1, 2",
+        "-p",
+        "mode=fast, slow",
+        "--command",
+        "run ${threads} ${mode}",
+    )
+    assert code == 0
+    assert lynceus("check", "new.yaml")[0] == 0
+    code, _, err = lynceus("init", "new.yaml", "-y")
+    assert (code, "--force" in err) == (2, True)
+
+
+def test_a_changed_job_file_is_not_mixed_into_an_old_study(lynceus, here: Path) -> None:
+    lynceus("run", "job.yaml", "-y")
+    (here / "job.yaml").write_text(
+        (here / "job.yaml").read_text().replace("[1, 2, 4]", "[1, 2, 8]").replace("threads: 4", "threads: 8")
+    )
+    code, _, err = lynceus("run", "job.yaml", "-y")
+    assert code == 2
+    assert "differ from those of the study 'toy'" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["best", "nobody"],
+        ["trials", "toy", "--state", "GONE"],
+        ["logs", "toy", "99"],
+        ["whatif", "toy", "--deadline", "soon"],
+    ],
+)
+def test_mistakes_are_one_line(lynceus, arguments: list[str]) -> None:
+    lynceus("import", "job.yaml", "missing.csv")
+    code, out, err = lynceus(*arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("lynceus: ")
+    assert err.count("\n") == 1
+
+
+# Real processes, real signals -------------------------------------------------------------------------------------------
+
+SLOW = (
+    JOB.split("run:")[0]
+    + "run: [sleep, '30']\n"
+    + JOB[JOB.index("space:") :].replace("metrics: {quality: 'quality: (\\d+)'}\n", "")
+)
+
+
+def started(here: Path, *arguments: str) -> subprocess.Popen[str]:
+    (here / "job.yaml").write_text(SLOW)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lynceus.cli", *arguments],
+        cwd=here,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if " starts: " in line:
+            return process
+    raise AssertionError("it never started a trial")
+
+
+def test_ctrl_c_twice_ends_the_trial_and_leaves_130(here: Path, lynceus) -> None:
+    process = started(here, "run", "job.yaml", "-y")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert process.poll() is None, "the first one lets the open trial come to its end"
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "stopping: open trials come to their end" in out
+    assert "lynceus resume toy" in out
+    rows = json.loads(lynceus("trials", "toy", "-o", "json")[1])
+    assert [(row["state"], row["reason"]) for row in rows] == [("FAIL", "user")]
+    assert rows[0]["charged_usd"] > 0
+
+
+def test_stop_from_elsewhere_and_leftovers(here: Path, lynceus) -> None:
+    process = started(here, "run", "job.yaml", "-y")
+    code, out, _ = lynceus("status", "toy", "-o", "json")
+    assert json.loads(out)["running"] == 1
+    _, out, _ = lynceus("stop", "toy", "--kill")
+    assert "1 open are ended" in out
+    process.communicate(timeout=40)
+    assert process.returncode == 3, "it was stopped, and nothing feasible is known"
+    assert json.loads(lynceus("gc", "toy", "-o", "json")[1])["leftovers"] == []
+    _, out, _ = lynceus("gc", "toy", "--outputs", "--yes")
+    assert "directory: " in out
+    assert lynceus("gc", "toy", "--outputs")[1] == "toy: nothing is left over.\n"
+
+
+def test_a_detached_search_is_seen_and_stopped(here: Path, lynceus) -> None:
+    (here / "job.yaml").write_text(SLOW)
+    code, out, _ = lynceus("run", "job.yaml", "-y", "--detach")
+    assert code == 0
+    worker = int(out.split("process ")[1].split(",")[0])
+    for _ in range(200):
+        facts = json.loads(lynceus("status", "toy", "-o", "json")[1])
+        if facts["running"]:
+            break
+        time.sleep(0.1)
+    assert facts["running"] == 1
+    lynceus("stop", "toy", "--kill")
+    os.waitpid(worker, 0)
+    assert json.loads(lynceus("status", "toy", "-o", "json")[1])["running"] == 0
+
+
+def test_secrets_reach_the_job_and_nothing_else(here: Path, lynceus, monkeypatch) -> None:
+    secret, from_file = "hunter2-environment", "hunter2-file"
+    monkeypatch.setenv("MY_TOKEN", secret)
+    (here / "key").write_text(from_file + "\n")
+    text = JOB.split("run:")[0] + (
+        'run: [sh, -c, \'ps axww > ps-$LYNCEUS_TRIAL; echo got $TOKEN and $KEY; echo err $TOKEN >&2; test -n "$TOKEN" -a -n "$KEY"\']\n'
+        "secrets: {TOKEN: env:MY_TOKEN, KEY: file:key}\nsetup: echo setup $TOKEN\n"
+    )
+    body = (
+        JOB[JOB.index("space:") :]
+        .replace("metrics: {quality: 'quality: (\\d+)'}\n", "")
+        .replace(', "quality >= 9"', "")
+    )
+    (here / "job.yaml").write_text(text + body)
+    code, out, err = lynceus("run", "job.yaml", "-y")
+    assert code == 0, "the job saw both"
+    shown = out + err
+    for command in (
+        ["logs", "toy", "0"],
+        ["best"],
+        ["explain"],
+        ["trials"],
+        ["status"],
+        ["export", "--to", "json"],
+        ["export", "--to", "env"],
+        ["export", "--to", "skypilot"],
+    ):
+        shown += "".join(map(str, lynceus(*command)))
+    lynceus("report", "-o", "r.html")
+    assert "got" in shown
+    kept = b"".join(path.read_bytes() for path in here.rglob("*") if path.is_file() and path.name != "key")
+    for value in (secret, from_file):
+        assert value not in shown
+        assert value.encode() not in kept, [
+            path for path in here.rglob("*") if path.is_file() and value.encode() in path.read_bytes()
+        ]
