@@ -71,7 +71,7 @@ def test_a_study_pauses_after_many_failures_and_goes_on_when_told_to() -> None:
 
 
 def test_a_success_ends_the_row_of_failures() -> None:
-    history = tuple(run(0, Reason.INFRA) for _ in range(4)) + (run(1, End.FINISHED),)
+    history = (*(run(0, Reason.INFRA) for _ in range(4)), run(1, End.FINISHED))
     assert failing(history, 0, Conduct(max_failures=5)) is None
     assert failing((*history, *history[:4]), 0, Conduct(max_failures=5)) is None
     assert failing(history[:4] * 2, 0, Conduct(max_failures=5)) is not None

@@ -127,6 +127,21 @@ def test_a_run_of_which_nothing_is_left_is_charged_up_to_its_last_sign_of_life(t
         assert (seen.outcome.reason, seen.outcome.seconds, seen.outcome.charged_usd) == (Reason.INFRA, 30.0, 30.0)
 
 
+def test_a_run_of_which_only_nonsense_is_left_is_one_failed_trial() -> None:
+    def odd(number: int) -> Outcome | None:
+        if number == 1:
+            raise ValueError("Expecting value: line 1 column 1")
+        if number == 2:
+            raise PermissionError("Permission denied")
+        return Outcome(End.FINISHED, 5.0, 5.0)
+
+    study = Study(problem_of(), preset("sweep"))
+    explore(study, Scripted(outcome=odd), PretendedClock())
+    reasons = [seen.outcome.reason for seen in study.history]
+    assert reasons[:4] == [None, Reason.INFRA, Reason.INFRA, None]
+    assert len(study.history) == 14  # twelve rows, two of them twice
+
+
 def test_stop_lets_runs_end_and_kill_ends_them() -> None:
     study = Study(problem_of(), preset("sweep", timeout="capped"))
     wishes = iter([Wish.RUN, Wish.RUN, Wish.RUN, Wish.KILL])

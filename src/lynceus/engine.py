@@ -14,6 +14,8 @@ from lynceus.study import Study
 _FIRST_POLL_S = 0.005
 _SLOWEST_POLL_S = 0.25
 """How often a live executor is asked whether a run has ended: often at first, then in proportion to what has passed."""
+_PATIENCE_S = 60.0
+"""How long an executor may be unable to tell anything about a run before it counts as lost."""
 BEAT_S = 5.0
 """Seconds between two signs of life of a worker."""
 
@@ -73,6 +75,7 @@ class _Worker:
     def __post_init__(self) -> None:
         self.running: dict[str, OpenRun] = {}
         self._ended: set[str] = set()
+        self._odd_since: dict[str, float] = {}
         self._beat_s = self._since_s = self.clock.now()
 
     def wanted(self, wish: Callable[[], Wish] | None) -> Wish:
@@ -135,10 +138,17 @@ class _Worker:
                 return  # the storage is gone; our death will be noticed without it
 
     def _collect(self, ticket: str) -> Outcome | None:
+        """How a run ended, if it has. A run of which only nonsense is left is lost; it stops nobody but itself."""
         try:
-            return self.executor.collect(ticket)
-        except LostRunError as error:
-            return _lost(self.study, self.running[ticket], str(error))
+            outcome = self.executor.collect(ticket)
+        except (LostRunError, ValueError, LookupError, TypeError) as error:
+            return _lost(self.study, self.running[ticket], f"lost: {error}")
+        except OSError as error:  # too many open files, a network disk: perhaps only for a moment
+            since = self._odd_since.setdefault(ticket, self.clock.now())
+            patient = self.clock.now() - since < _PATIENCE_S
+            return None if patient else _lost(self.study, self.running[ticket], f"lost: {error}")
+        self._odd_since.pop(ticket, None)
+        return outcome
 
     def _settle(self, order: Order, outcome: Outcome) -> None:
         observation = self.study.settle(order, outcome)

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from lynceus.executor.command import LocalJob
 from lynceus.executor.executor import LostRunError
 from lynceus.executor.local import Shape
 from lynceus.history import End, Reason
+from lynceus.problem import Goal
 from lynceus.supervisor import files
 
 Make = Callable[..., Bench]
@@ -103,6 +105,15 @@ def test_odd_reports_are_noted_and_stop_nothing(bench: Make) -> None:
     outcome = bench(script).outcome()
     assert (outcome.end, outcome.metrics) == (End.FINISHED, {"a": 1.0})
     assert "one report was ignored (not a JSON object: garbage)" in outcome.detail
+
+
+def test_a_job_that_does_not_report_its_goal_has_failed(tmp_path: Path) -> None:
+    problem = replace(problem_of(), goal=Goal.parse("minimize loss"))
+    bench = Bench(tmp_path / "runs", LocalJob("echo '::lynceus {\"lass\": 3}'", workdir=tmp_path), problem)
+    outcome = bench.outcome()
+    bench.executor.close()
+    assert (outcome.end, outcome.reason) == (End.FAILED, Reason.JOB)
+    assert outcome.detail == "it ended well but did not report loss"
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ class LocalExecutor:
         root: str | Path = ".lynceus",
         shape: Callable[[int], Shape] | None = None,
     ) -> None:
+        if sys.platform != "linux":
+            raise InputError(f"executor: local runs need Linux, this is {sys.platform}; use another executor.")
         self._problem, self._job = problem, job
         self._root = Path(root).resolve()
         self._shape = shape
@@ -181,7 +183,12 @@ class LocalExecutor:
         return request
 
     def _outcome(self, request: dict[str, Any], told: dict[str, Any]) -> Outcome:
-        end = End(told["end"])
+        end, reason, detail = End(told["end"]), told.get("reason"), told.get("detail", "")
+        missing = [name for name in self._problem.metrics if name not in told["metrics"]]
+        if end is End.FINISHED and missing:
+            # Nothing can be learnt of such a run; as a failure it is noticed before it is repeated for much money.
+            end, reason = End.FAILED, Reason.JOB
+            detail = "; ".join(filter(None, [f"it ended well but did not report {', '.join(missing)}", detail]))
         cap_s = math.inf if request["cap_s"] is None else request["cap_s"]
         seconds = min(max(told["seconds"], 1e-6 if end is not End.FAILED else 0.0), cap_s)
         price = float(self._problem.price[request["row"]])
@@ -191,8 +198,8 @@ class LocalExecutor:
             self._problem.tariff.charge(seconds, price, boots=request["boots"]),
             told["metrics"],
             tuple((moment, progress) for moment, progress in told["trace"]),
-            Reason(told["reason"]) if end is End.FAILED else None,
-            told.get("detail", ""),
+            Reason(str(reason)) if end is End.FAILED else None,
+            detail,
         )
 
 

@@ -8,94 +8,27 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Engine, Row, create_engine, delete, event, func, insert, select
+from sqlalchemy import Engine, create_engine, delete, event, func, insert, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 
 from lynceus.errors import InfrastructureError, InputError, MissingExtraError
-from lynceus.history import Order, Outcome, Told
 from lynceus.ledger import migrate
 from lynceus.ledger.ledger import Wish
-from lynceus.ledger.records import order_of, outcome_of, told_of
+from lynceus.ledger.rows import Event, StudyRecord, TrialRecord, study_record, trial_record
 from lynceus.ledger.schema import events, settings, studies, trials
 from lynceus.ledger.sql_ledger import SqlLedger, one_line
-from lynceus.policy import Because, Stopped
 from lynceus.problem import Problem
+
+__all__ = ["DEFAULT_URL", "Event", "Storage", "StudyRecord", "TrialRecord", "fingerprint", "upgrade"]
 
 DEFAULT_URL = "sqlite:///lynceus.db"
 BUSY_S = 120.0
 """How long SQLite waits for another process that is deciding; a decision with a deep look-ahead takes seconds."""
-
-
-@dataclass(frozen=True)
-class StudyRecord:
-    """What a storage knows of a study besides its trials."""
-
-    id: int
-    name: str
-    created_s: float
-    """Seconds since the epoch."""
-    document: Mapping[str, Any]
-    """The job file; secrets only by name."""
-    fingerprint: str
-    """Of the problem: see `fingerprint`."""
-    policy: Mapping[str, Any]
-    seed: int
-    wish: Wish
-    stopped: Stopped | None
-    """Why it is over or paused."""
-    added_usd: float
-    active_s: float
-    seen_s: float
-    """When a worker was last there."""
-    trials: int
-    """How many were ordered, open ones included."""
-    settled: int
-
-    @property
-    def state(self) -> str:
-        """`RUNNING`, `PAUSED`, `STOPPED` (by a person) or `FINISHED`."""
-        if self.stopped is None:
-            return "RUNNING"
-        return {Because.PAUSED: "PAUSED", Because.USER: "STOPPED"}.get(self.stopped.because, "FINISHED")
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One line of the journal."""
-
-    at_s: float
-    kind: str
-    number: int | None
-    worker: str | None
-    detail: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True)
-class TrialRecord:
-    """A trial with everything that was written down about it."""
-
-    number: int
-    params: Mapping[str, Any]
-    order: Order
-    outcome: Outcome | None
-    """Nothing while it is open."""
-    told: Told | None
-    rank: int | None
-    """Position in the history."""
-    ticket: str | None
-    """For local runs: the directory with its files."""
-    worker: str | None
-    ordered_s: float
-    """Moments are seconds since the epoch."""
-    launched_s: float | None
-    heartbeat_s: float | None
-    settled_s: float | None
 
 
 class Storage:
@@ -223,7 +156,7 @@ class Storage:
         if number is not None:
             wanted = wanted.where(trials.c.number == number)
         with self._errors(), self._engine.connect() as connection:
-            return [_trial(row) for row in connection.execute(wanted.order_by(trials.c.number))]
+            return [trial_record(row) for row in connection.execute(wanted.order_by(trials.c.number))]
 
     def setting(self, name: str) -> str | None:
         """A value that belongs to the whole storage."""
@@ -242,7 +175,7 @@ class Storage:
             select(studies, counts.c.trials).outerjoin(counts, counts.c.study_id == studies.c.id).where(*conditions)
         )
         with self._errors(), self._engine.connect() as connection:
-            return [_record(row) for row in connection.execute(wanted.order_by(studies.c.id))]
+            return [study_record(row) for row in connection.execute(wanted.order_by(studies.c.id))]
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -282,43 +215,6 @@ def fingerprint(problem: Problem) -> str:
         *([] if problem.fraction is None else [problem.fraction]),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def _record(row: Row[Any]) -> StudyRecord:
-    stopped = None if row.because is None else Stopped(Because(row.because), row.reason)
-    return StudyRecord(
-        row.id,
-        row.name,
-        row.created_s,
-        row.document,
-        row.fingerprint,
-        row.policy,
-        row.seed,
-        Wish(row.wish),
-        stopped,
-        row.added_usd,
-        row.active_s,
-        row.seen_s,
-        row.trials or 0,
-        row.settled,
-    )
-
-
-def _trial(row: Row[Any]) -> TrialRecord:
-    return TrialRecord(
-        row.number,
-        row.params,
-        order_of(row.ordered),
-        None if row.outcome is None else outcome_of(row.outcome),
-        told_of(row.told),
-        row.rank,
-        row.ticket,
-        row.worker,
-        row.ordered_s,
-        row.launched_s,
-        row.heartbeat_s,
-        row.settled_s,
-    )
 
 
 def _parsed(url: str) -> URL:
