@@ -287,7 +287,7 @@ def test_ctrl_c_twice_ends_the_trial_and_leaves_130(here: Path, lynceus) -> None
 
 def test_stop_from_elsewhere_and_leftovers(here: Path, lynceus) -> None:
     process = started(here, "run", "job.yaml", "-y")
-    code, out, _ = lynceus("status", "toy", "-o", "json")
+    _, out, _ = lynceus("status", "toy", "-o", "json")
     assert json.loads(out)["running"] == 1
     _, out, _ = lynceus("stop", "toy", "--kill")
     assert "1 open are ended" in out
