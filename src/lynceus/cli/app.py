@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lynceus.cli.demo import demo
+from lynceus.cli.lab import lab
 from lynceus.cli.policies import policies
 from lynceus.cli.replay import replay
 from lynceus.cli.studies import register
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command("demo")(demo)
 app.command("replay")(replay)
 app.command("policies")(policies)
+app.add_typer(lab)
 register(app)
 
 EXIT_INPUT, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 2, 4, 130

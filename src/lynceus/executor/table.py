@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lynceus.executor.executor import LostRunError, Request
+from lynceus.executor.worlds import Happening, Happens, World
 from lynceus.history import End, Outcome
 from lynceus.problem import Problem
 
@@ -61,16 +62,26 @@ class PretendedClock:
 class TableExecutor:
     """Looks the row up, honours the cap, and advances a pretended clock. Only rows that are launched are ever read."""
 
-    def __init__(self, problem: Problem, measurements: Measurements, clock: PretendedClock) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        measurements: Measurements,
+        clock: PretendedClock,
+        *,
+        world: World | None = None,
+        seed: int = 0,
+    ) -> None:
+        """`world` makes life harder than the table; `seed` is the luck that its misfortunes draw."""
         self._problem, self._measured, self._clock = problem, measurements, clock
+        self._happens: Happens = self._measurement if world is None else world(self._measurement, seed)
         self._runs: dict[str, tuple[float, Outcome, Request]] = {}
 
     def launch(self, request: Request) -> str:
         """Start a pretended run."""
         ticket = f"{request.study}/{request.number}"
-        outcome = self._outcome(request)
+        outcome, late_s = self._outcome(request)
         boot_s = self._problem.tariff.boot_s if request.boots else 0.0
-        end = self._clock.now() + boot_s + outcome.seconds
+        end = self._clock.now() + boot_s + late_s + outcome.seconds
         self._runs[ticket] = (end, outcome, request)
         self._clock.expect(end)
         return ticket
@@ -87,17 +98,22 @@ class TableExecutor:
         end, outcome, request = self._runs[ticket]
         ran = max(0.0, outcome.seconds - max(0.0, end - self._clock.now()))
         if ran < outcome.seconds:
-            stopped = self._outcome(replace(request, cap_s=ran))
+            stopped, _ = self._outcome(replace(request, cap_s=ran))
             self._runs[ticket] = (self._clock.now(), stopped, request)
 
-    def _outcome(self, request: Request) -> Outcome:
+    def _outcome(self, request: Request) -> tuple[Outcome, float]:
+        """What happens, with its price; and the seconds that the machines were late."""
+        happening = self._happens(request)
+        seconds, price = happening.outcome.seconds, float(self._problem.price[request.row])
+        charged = self._problem.tariff.charge(seconds + happening.late_s, price, boots=request.boots)
+        return replace(happening.outcome, charged_usd=charged), happening.late_s
+
+    def _measurement(self, request: Request) -> Happening:
+        """What the table says, cut at the cap."""
         measured, row = self._measured, request.row
         full = float(measured.seconds[row])
         ran = min(full, request.cap_s)
-        charged = self._problem.tariff.charge(ran, float(self._problem.price[row]), boots=request.boots)
-        if full <= request.cap_s:
-            metrics = {
-                name: float(values[row]) for name, values in measured.metrics.items() if not math.isnan(values[row])
-            }
-            return Outcome(End.FINISHED, ran, charged, metrics, measured.trace(row, ran))
-        return Outcome(End.CAPPED, ran, charged, trace=measured.trace(row, ran), oracle_s=full)
+        if full > request.cap_s:
+            return Happening(Outcome(End.CAPPED, ran, 0.0, trace=measured.trace(row, ran), oracle_s=full))
+        metrics = {name: float(values[row]) for name, values in measured.metrics.items() if not math.isnan(values[row])}
+        return Happening(Outcome(End.FINISHED, ran, 0.0, metrics, measured.trace(row, ran)))

@@ -71,7 +71,7 @@ def run_campaign(campaign: Campaign, workers: int = 1, progress: Progress | None
 
 def _in_processes(campaign: Campaign, workers: int, progress: Progress | None) -> list[Replay]:
     before = set(multiprocessing.active_children())
-    with _one_thread_each():
+    with one_thread_each():
         pool = ProcessPoolExecutor(
             workers, multiprocessing.get_context("spawn"), initializer=_adopt, initargs=(campaign,)
         )
@@ -104,7 +104,7 @@ def _reporter(progress: Progress) -> Callable[[Future[Replay]], None]:
 
 
 @contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
     """Workers inherit one thread per library, because several processes with several threads each fight for the cores."""
     names = ("LYNCEUS_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     added = [name for name in names if name not in os.environ]

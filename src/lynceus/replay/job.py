@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from lynceus.replay.score import Optimum, optimum
 from lynceus.replay.shipped import shipped_jobs
 from lynceus.replay.spec import DeadlineSpec, ParameterSpec, ReplaySpec
 from lynceus.replay.tables import Table, data_folder, read_table
-from lynceus.space import Categorical, Cell, Float, FloatArray, Integer, Ordinal, Parameter, Space
+from lynceus.space import Categorical, Cell, Expression, Float, FloatArray, Integer, Ordinal, Parameter, Space
 from lynceus.units import format_duration, format_money, parse_money
 
 
@@ -36,37 +36,50 @@ class ReplayJob:
 
 
 def load_job(
-    spec: str | Path, *, deadline_quantile: float | None = None, budget: str | float | None = None
+    spec: str | Path,
+    *,
+    deadline_quantile: float | None = None,
+    budget: str | float | None = None,
+    deadline_fastest: float | None = None,
+    budget_means: float | None = None,
+    where: str | None = None,
+    tariff: Tariff | None = None,
 ) -> ReplayJob:
-    """A job from a YAML file or by the name of one that ships; options of the command line replace what the file says."""
+    """A job from a YAML file or by the name of one that ships; what is given here replaces what the file says.
+
+    `deadline_fastest` is a deadline in multiples of the fastest run, `budget_means` a budget in multiples of the mean cost of a
+    run (both as in the thesis), `where` an expression over the columns that keeps some of the rows.
+    """
     path = job_path(spec)
     document = Document.read(path)
     model = document.check(ReplaySpec)
-    name = model.name or path.stem
     table_path = find_table(document, path, model.table)
-    table = read_table(table_path)
-    build = _Build(document, model, table, table_path.name)
-    seconds = build.seconds()
-    space = build.space()
+    build = _Build(document, model, read_table(table_path), table_path.name)
+    if where is not None:
+        build = build.kept(where)
+    seconds, space = build.seconds(), build.space()
     deadline = build.deadline(seconds, deadline_quantile)
+    if deadline_fastest is not None:
+        deadline = deadline_fastest * float(seconds.min())
     limits = ((Limit("time", deadline),) if deadline is not None else ()) + build.constraints()
     metrics = build.metrics()
-    money = math.inf if model.budget is None else model.budget
-    where = document.at("budget")
-    if budget is not None:
-        money, where = parse_money(budget, "--budget"), "--budget"
     billing = model.billing
-    tariff = Tariff(billing.granularity, billing.minimum, billing.boot, billing.fee)
+    tariff = tariff or Tariff(billing.granularity, billing.minimum, billing.boot, billing.fee)
     problem = build.with_fraction(Problem(space, build.goal(), limits, Budget(), tariff))
     best = build.reachable(problem, Measurements(seconds, metrics))
+    money, named = math.inf if model.budget is None else model.budget, document.at("budget")
+    if budget is not None:
+        money, named = parse_money(budget, "--budget"), "--budget"
+    if budget_means is not None:
+        money, named = budget_means * float(tariff.charges(seconds, problem.price).mean()), "budget in means"
     if money <= 0 or money < best.cheapest_run_usd * (1 - 1e-9):
         raise InputError(
-            f"{where}: {format_money(money)} is below the cheapest run of the table, "
+            f"{named}: {format_money(money)} is below the cheapest run of the table, "
             f"{format_money(best.cheapest_run_usd)}; raise the budget."
         )
     every = model.progress.every if model.progress else 30.0
     return ReplayJob(
-        name,
+        model.name or path.stem,
         problem.with_budget(money),
         Measurements(seconds, metrics, build.progress(), every),
         best,
@@ -136,6 +149,16 @@ class _Build:
                     f"{self.document.at(*path)}: column '{name}' of {self.table_name} holds {cell!r} in row {row}; numbers are needed."
                 )
         return np.array([math.nan if cell is None else float(cell) for cell in cells])
+
+    def kept(self, where: str) -> _Build:
+        """The same table with only those rows where an expression over its columns is true."""
+        mask = Expression.parse(where, "where").mask(self.table)
+        if not mask.any():
+            raise InputError(f"where: no row of {self.table_name} has {where}; relax the expression.")
+        table = {
+            name: [cell for cell, kept in zip(cells, mask, strict=True) if kept] for name, cells in self.table.items()
+        }
+        return replace(self, table=table)
 
     def seconds(self) -> FloatArray:
         seconds = self.numbers(self.model.time, "time")

@@ -10,15 +10,16 @@ from typing import Literal
 
 from lynceus.engine import explore
 from lynceus.executor import Clock, PretendedClock, TableExecutor
+from lynceus.executor.worlds import World
 from lynceus.history import End, Observation, Order
 from lynceus.policy import Policy
 from lynceus.replay.job import ReplayJob
-from lynceus.replay.score import Reached, reached, true_value
+from lynceus.replay.score import TOLERANCE, Reached, reached, true_value
 from lynceus.situation import feasible_runs
 from lynceus.study import STATES, Study
 
-Until = Literal["optimum", "end"]
-"""Replay until the optimum has been run (nothing that is measured changes afterwards), or until the policy stops."""
+Until = Literal["optimum", "end"] | float
+"""Replay until the optimum has been run (nothing that is measured changes afterwards), until the policy stops, or until a CNO."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,12 @@ class Step:
     """Of the best run so far that finished and kept every limit; infinite while there is none."""
     decision_s: float
     """Seconds that the policy thought about this trial."""
+    row: int = -1
+    """The configuration's place in the table."""
+    seconds: float = math.nan
+    """How long it ran."""
+    told_s: float = math.nan
+    """The time that the model was told: measured, or estimated for a run that was stopped; NaN when it was told nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +81,32 @@ class TimedStudy(Study):
         return order
 
 
-def replay(job: ReplayJob, policy: Policy, seed: int, *, until: Until = "optimum", parallel: int = 1) -> Replay:
-    """Let a policy explore the table once."""
+def replay(
+    job: ReplayJob,
+    policy: Policy,
+    seed: int,
+    *,
+    until: Until = "optimum",
+    parallel: int = 1,
+    world: World | None = None,
+) -> Replay:
+    """Let a policy explore the table once, perhaps in a harder world than the table's.
+
+    Where runs are noisy the judge is not: the CNO is that of the configuration which looks best so far, as the table has it.
+    """
     clock = PretendedClock()
     study = TimedStudy(job, fitted(policy, job), seed, clock)
     steps: list[Step] = []
-    best, spent = math.inf, 0.0
+    best, spent, cno = math.inf, 0.0, math.inf
+    goal = {"optimum": 1.0, "end": 0.0}[until] if isinstance(until, str) else until
 
     def settled(seen: Observation) -> None:
-        nonlocal best, spent
+        nonlocal best, spent, cno
         spent += seen.outcome.charged_usd
-        for _, value in feasible_runs(job.problem, (seen,)):
-            best = min(best, value)
-        cno = math.inf if math.isinf(best) else job.optimum.cno(best)
+        for row, value in feasible_runs(job.problem, (seen,)):
+            if value < best:
+                best, truth = value, true_value(job.problem, job.measurements, row)
+                cno = math.inf if truth is None else job.optimum.cno(truth)
         steps.append(
             Step(
                 job.problem.space.point(seen.row),
@@ -95,13 +115,18 @@ def replay(job: ReplayJob, policy: Policy, seed: int, *, until: Until = "optimum
                 spent,
                 cno,
                 study.decision_s[seen.order.number],
+                seen.row,
+                seen.outcome.seconds,
+                math.nan if seen.told is None else seen.told.seconds,
             )
         )
-        study.enough = until == "optimum" and cno <= 1.0
+        study.enough = cno <= goal * (1 + TOLERANCE)
 
-    explore(study, TableExecutor(job.problem, job.measurements, clock), clock, parallel=parallel, settled=settled)
+    executor = TableExecutor(job.problem, job.measurements, clock, world=world, seed=seed)
+    explore(study, executor, clock, parallel=parallel, settled=settled)
     if study.enough:
-        return Replay(policy.name, seed, tuple(steps), "the optimum was run", None)
+        reason = "the optimum was run" if goal == 1.0 else f"a CNO of {goal:g} was reached"
+        return Replay(policy.name, seed, tuple(steps), reason, None)
     return Replay(policy.name, seed, tuple(steps), study.reason or "", _recommended_cno(job, study))
 
 

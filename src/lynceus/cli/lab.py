@@ -1,0 +1,133 @@
+"""`lynceus lab`: declared experiments, run, and judged against what was published."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lynceus.errors import InfrastructureError, InputError
+
+if TYPE_CHECKING:
+    from lynceus.lab.cell import Done
+    from lynceus.lab.engines import Crashed
+    from lynceus.lab.experiment import Experiment
+
+STORE = Path(".lynceus/lab")
+"""Where traces are kept unless another folder is named."""
+_EVERY_S = 30.0
+"""Seconds between two lines of progress when nobody looks at a bar."""
+
+lab = typer.Typer(
+    name="lab",
+    help="Reproduce published experiments on measured tables.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Experiments that ship (see 'lynceus lab list') or YAML files.")
+]
+StoreFolder = Annotated[Path, typer.Option("--store", help="The folder of traces.")]
+
+
+@lab.command("list")
+def listing() -> None:
+    """List the experiments."""
+    from rich.table import Table
+
+    from lynceus.cli.result import console
+    from lynceus.lab.experiment import load_experiment, shipped_experiments
+
+    table = Table("experiment", "source", "what it shows", "cells", "quick seeds")
+    for name in shipped_experiments():
+        experiment = load_experiment(name)
+        spec = experiment.spec
+        table.add_row(name, spec.source, spec.title, f"{len(experiment.cells()):,}", str(spec.quick or "–"))
+    console().print(table)
+
+
+@lab.command("run")
+def run(
+    names: Names = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The quick set (or of the named ones: few seeds).")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Every experiment that ships.")] = False,
+    seeds: Annotated[int | None, typer.Option(help="Other than the experiment's own number of seeds.")] = None,
+    engine: Annotated[str, typer.Option(help="local, ray, or ray://HOST:PORT.")] = "local",
+    workers: Annotated[int, typer.Option(help="Processes of the local engine.")] = 1,
+    store: StoreFolder = STORE,
+) -> None:
+    """Run what is missing of experiments; interrupt it at any time, the next call goes on."""
+    from lynceus.lab.campaign import run_cells
+    from lynceus.lab.engines import engine_named
+    from lynceus.lab.store import Store
+
+    chosen = chosen_experiments(names, quick=quick, everything=everything)
+    if seeds is not None and seeds < 1:
+        raise InputError(f"--seeds: {seeds} came; give at least 1.")
+    cells = [cell for each in chosen for cell in each.cells(seeds or (each.spec.quick if quick else None) or None)]
+    kept, how = Store(store), engine_named(engine, workers)
+    missing = len(kept.missing(cells))
+    with _progress(missing) as report:
+        ran = run_cells(cells, how, kept, report)
+    typer.echo(
+        f"{ran.asked:,} cells: {ran.found:,} had been run, {ran.made:,} were run now, {len(ran.crashed)} crashed."
+    )
+    if ran.crashed:
+        first = ran.crashed[0]
+        raise InfrastructureError(
+            f"lab: {len(ran.crashed)} cells crashed, the first on {first.cell.setting.job} with seed {first.cell.seed}: "
+            f"{first.reason}; everything else is kept, run again to retry."
+        )
+
+
+def chosen_experiments(names: list[str] | None, *, quick: bool, everything: bool) -> list[Experiment]:
+    """The experiments that a command line asks for."""
+    from lynceus.lab.experiment import load_experiment, shipped_experiments
+
+    if names:
+        return [load_experiment(name) for name in names]
+    if not (quick or everything):
+        raise InputError("lab: no experiment was named; 'lynceus lab list' shows them, or give --quick or --all.")
+    every = [load_experiment(name) for name in shipped_experiments()]
+    return every if everything else [each for each in every if each.spec.quick]
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[Done | Crashed], None]]:
+    """A bar with the time left on a terminal, a line now and then elsewhere; both on stderr."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines(total)
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda result: bar.update(
+            task, advance=1, description=f"{result.cell.setting.job}, seed {result.cell.seed}"
+        )
+
+
+def _lines(total: int) -> Callable[[Done | Crashed], None]:
+    from lynceus.units import format_duration
+
+    began = last = time.monotonic()
+    count = 0
+
+    def report(result: Done | Crashed) -> None:
+        nonlocal last, count
+        count += 1
+        now = time.monotonic()
+        if now - last >= _EVERY_S or count == total:
+            last = now
+            left = format_duration(round((now - began) / count * (total - count)))
+            typer.echo(f"{count:,} of {total:,} cells, about {left} left", err=True)
+
+    return report
