@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 
 from crash_worker import problem_of, study_of
-from local_runs import processes_below
+from local_runs import eventually, processes_below
 from lynceus.ledger.records import order_record
 from lynceus.ledger.sql import Storage
 from lynceus.study import Study
@@ -45,6 +45,7 @@ MOMENTS = (
     "in order",
     "before launch",
     "after launch",
+    "after launch with supervisor",
     "before launched",
     "in launched",
     "after launched",
@@ -116,8 +117,11 @@ class Campaign:
     def run_seams(self, moments: tuple[str, ...]) -> None:
         for moment in moments:
             before = self._check()
-            worker = self._workers.start({**self._asked, "die": moment})
+            worker = self._workers.start({**self._asked, "die": moment.removesuffix(" with supervisor")})
             assert self._workers.wait(worker) == -signal.SIGKILL
+            if moment.endswith("with supervisor"):
+                eventually(self._supervisors)
+                _kill(self._supervisors())
             assert self._workers.wait(self._workers.start({**self._asked, "drain": True})) == 0
             # An order that was not committed never was; any other is carried out, once.
             assert self._check() - before == (0 if moment == "in order" else 1), moment

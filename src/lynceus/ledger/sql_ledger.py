@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, func, insert, select, update
@@ -18,6 +19,8 @@ from lynceus.ledger.schema import events, studies, trials
 from lynceus.ledger.worker import lives, myself
 from lynceus.policy import Because, Stopped
 
+_STATE = [column for column in studies.columns if column.name not in ("document", "policy")]
+"""What changes in a study; the job file, which may be long, is not read again and again."""
 LONGEST_GAP_S = 60.0
 """A longer silence between two signs of life is a pause and does not count as time worked."""
 LOST_AFTER_S = 900.0
@@ -110,7 +113,7 @@ class SqlLedger:
             self._read(connection)
 
     def _read(self, connection: Connection, *, lock: bool = False) -> None:
-        row = select(studies).where(studies.c.id == self._id)
+        row = select(*_STATE).where(studies.c.id == self._id)
         self._study = connection.execute(row.with_for_update() if lock else row).one_or_none()
         if self._row.sequence == self._sequence:
             return
@@ -198,9 +201,12 @@ class SqlLedger:
         """Write down how to find it again."""
         now = self._now()
         with self.exclusive():
-            self._change(number, ticket=ticket, launched_s=now, heartbeat_s=now)
+            if number not in self._open:
+                return  # somebody thought us dead and has settled it
+            self._change(number, {"ticket": ticket, "launched_s": now, "heartbeat_s": now})
             self._note("launched", number, {"ticket": ticket})
-            self.refresh()
+            self._open[number] = replace(self._open[number], ticket=ticket, launched_s=now, heartbeat_s=now)
+            self._sequence = self._row.sequence
 
     def heartbeat(self, numbers: Sequence[int]) -> None:
         """Write down that these runs are looked after; read what is new."""
@@ -215,15 +221,16 @@ class SqlLedger:
         """Write down how it ended, once."""
         number = observation.order.number
         with self.exclusive():
-            rank = self._row.settled
+            now, rank = self._now(), self._row.settled
             facts = {
                 "rank": rank,
                 "outcome": outcome_record(observation.outcome),
                 "told": told_record(observation.told),
-                "settled_s": self._now(),
+                "settled_s": now,
             }
+            also = {"settled": rank + 1, **self._worked(now)}
             if number in self._open:
-                self._change(number, **facts)
+                self._change(number, facts, **also)
             elif any(seen.order.number == number for seen in reversed(self._history)):
                 return False
             else:  # a measurement from elsewhere, which was never ordered
@@ -232,14 +239,13 @@ class SqlLedger:
                     insert(trials).values(
                         study_id=self._id,
                         number=number,
-                        sequence=self._next(),
+                        sequence=self._next(**also),
                         params=dict(params),
                         ordered=order,
-                        ordered_s=self._now(),
+                        ordered_s=now,
                         **facts,
                     )
                 )
-            self._set_study(settled=rank + 1, **self._worked(self._now()))
             self._note("settled", number, {"end": str(observation.outcome.end)})
             self._open.pop(number, None)
             self._history.append(observation)
@@ -283,7 +289,7 @@ class SqlLedger:
         with self.exclusive():
             for number, run in list(self._open.items()):
                 if run.worker != self.worker and self._abandoned(run):
-                    self._change(number, worker=self.worker)
+                    self._change(number, {"worker": self.worker})
                     self._note("adopted", number, {"from": run.worker})
             self.refresh()
         return tuple(run for run in self.open_runs if run.worker == self.worker)
@@ -293,7 +299,7 @@ class SqlLedger:
         with self.exclusive():
             for run in self.open_runs:
                 if run.worker == self.worker:
-                    self._change(run.order.number, worker=None)
+                    self._change(run.order.number, {"worker": None})
             self.refresh()
 
     def _abandoned(self, run: OpenRun) -> bool:
@@ -312,17 +318,18 @@ class SqlLedger:
 
     # Small writes, all inside the lock ---------------------------------------------------------------------------------
 
-    def _next(self) -> int:
+    def _next(self, **also: object) -> int:
+        """The number of the next change; what else changes in the study is written with it."""
         sequence = self._row.sequence + 1
-        self._set_study(sequence=sequence)
+        self._set_study(sequence=sequence, **also)
         return int(sequence)
 
-    def _change(self, number: int, **values: object) -> None:
+    def _change(self, number: int, values: Mapping[str, object], **also: object) -> None:
         mine = trials.c.study_id == self._id, trials.c.number == number
-        self._write(update(trials).where(*mine).values(sequence=self._next(), **values))
+        self._write(update(trials).where(*mine).values(sequence=self._next(**also), **values))
 
     def _set_study(self, **values: object) -> None:
-        row = self._write(update(studies).where(studies.c.id == self._id).values(**values).returning(studies))
+        row = self._write(update(studies).where(studies.c.id == self._id).values(**values).returning(*_STATE))
         self._study = row.one()
 
     def _worked(self, now: float) -> dict[str, float]:
