@@ -1,8 +1,8 @@
-# Writes data.txt: 300,000 lines that look like a web server's log, the same on every machine.
+# Writes data.txt: 150,000 lines that look like a web server's log, the same on every machine.
 test -s data.txt && exit 0
 awk 'BEGIN {
   seed = 42
-  for (line = 0; line < 300000; line++) {
+  for (line = 0; line < 150000; line++) {
     seed = (seed * 16807) % 2147483647
     a = int(seed / 256)
     seed = (seed * 16807) % 2147483647

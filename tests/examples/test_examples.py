@@ -1,0 +1,112 @@
+"""The examples run: their jobs are real processes, their answers come from measurements."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def searched(name: str, folder: Path, trials: int | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Run an example in a copy of its folder, with fewer trials if asked for: what `run` and `trials` print."""
+    work = folder / name
+    shutil.copytree(EXAMPLES / name, work, ignore=shutil.ignore_patterns(".lynceus", "*.db*", "data.txt*"))
+    if trials is not None:
+        text = (work / "job.yaml").read_text()
+        start = text.index("max_trials: ")
+        (work / "job.yaml").write_text(text[:start] + f"max_trials: {trials}" + text[text.index(",", start) :])
+    environment = {key: value for key, value in os.environ.items() if key != "LYNCEUS_STORAGE"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+
+    def lynceus(*arguments: str) -> Any:
+        command = [sys.executable, "-m", "lynceus.cli", *arguments, "-o", "json"]
+        ended = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode in (0, 3), ended.stderr
+        return json.loads(ended.stdout)
+
+    found = lynceus("run", "job.yaml", "-y")
+    rows = lynceus("trials", name)
+    assert sum(row["charged_usd"] for row in rows) == pytest.approx(found["spent_usd"])
+    assert all(row["state"] != "FAIL" for row in rows), [row["detail"] for row in rows]
+    return found, rows
+
+
+def check_answer(found: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """The answer is the cheapest of the runs that kept every limit."""
+    kept = [row for row in rows if row["keeps_limits"]]
+    if not kept:
+        assert found["best"] is None
+        return
+    assert found["best"]["cost_usd"] == pytest.approx(min(row["cost_usd"] for row in kept))
+
+
+@pytest.mark.parametrize("trials", [5, pytest.param(None, marks=pytest.mark.slow)])
+def test_shell_pipeline(tmp_path: Path, trials: int | None) -> None:
+    found, rows = searched("shell-pipeline", tmp_path, trials)
+    check_answer(found, rows)
+    finished = [row for row in rows if row["state"] == "COMPLETE"]
+    assert finished
+    assert all(row["metrics"]["bytes"] > 100_000 for row in finished)
+    assert not list((tmp_path / "shell-pipeline").glob("result-*")) or len(finished) < len(rows)
+
+
+@pytest.mark.parametrize("trials", [4, pytest.param(None, marks=pytest.mark.slow)])
+def test_sklearn_accuracy(tmp_path: Path, trials: int | None) -> None:
+    found, rows = searched("sklearn-accuracy", tmp_path, trials)
+    check_answer(found, rows)
+    for row in rows:
+        if row["state"] == "COMPLETE":
+            assert 0.5 < row["metrics"]["accuracy"] <= 1
+            assert row["keeps_limits"] == (row["metrics"]["accuracy"] >= 0.96 and row["runtime_s"] <= 30)
+
+
+@pytest.mark.parametrize("trials", [4, pytest.param(None, marks=pytest.mark.slow)])
+def test_cpu_cores(tmp_path: Path, trials: int | None) -> None:
+    found, rows = searched("cpu-cores", tmp_path, trials)
+    check_answer(found, rows)
+
+
+def test_cores_are_really_limited(tmp_path: Path) -> None:
+    """Two busy workers on a machine of one core get one core together, whatever the clock says."""
+    (tmp_path / "busy.py").write_text(
+        "import multiprocessing, os, resource, time\n"
+        "def spin(_):\n"
+        "    until = time.monotonic() + 1.0\n"
+        "    while time.monotonic() < until: pass\n"
+        "with multiprocessing.Pool(2) as pool: pool.map(spin, range(2), chunksize=1)\n"
+        "pool.join()\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print('cores:', len(os.sched_getaffinity(0)), 'seconds:', used.ru_utime + used.ru_stime)\n"
+    )
+    (tmp_path / "job.yaml").write_text(
+        "name: busy\nrun: [python3, busy.py]\nspace: {cores: [1, 2]}\nprice: 1\ntrial: {timeout: none}\nresources: {cpus: cores}\n"
+        "metrics: {cores: 'cores: (\\d+)', cpu_s: 'seconds: ([0-9.]+)'}\nbudget: {max_trials: 2}\npolicy: sweep\n"
+    )
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for arguments in (["run", "job.yaml", "-y", "-o", "json"], ["trials", "-o", "json"]):
+        command = [sys.executable, "-m", "lynceus.cli", *arguments]
+        ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+    rows = {row["params"]["cores"]: row["metrics"] for row in json.loads(ended.stdout)}
+    assert rows[1]["cores"] == 1
+    assert rows[1]["cpu_s"] < 1.5, "two seconds of work were wanted, one core gave at most one second and a bit"
+    if len(os.sched_getaffinity(0)) > 1:
+        assert rows[2]["cores"] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pip install 'lynceus[spark]'")
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs a JDK: apt-get install openjdk-17-jre-headless")
+def test_spark_local_cluster(tmp_path: Path) -> None:
+    found, rows = searched("spark-local-cluster", tmp_path, None)
+    check_answer(found, rows)
+    assert all(row["metrics"]["rows_per_s"] > 0 for row in rows if row["state"] == "COMPLETE")
