@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 KERNEL := $(wildcard src/lynceus/surrogate/_kernel/*.c src/lynceus/surrogate/_kernel/*.h)
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all spark lint bench clean
 
 demo: $(STAMP)
 	$(BIN)/lynceus demo
@@ -15,6 +15,12 @@ test: $(STAMP) lint
 
 test-all: $(STAMP) lint
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
+
+# Spark and, where it is missing, a JDK; then the example that needs them.
+spark: $(STAMP)
+	command -v java > /dev/null || apt-get install --yes openjdk-17-jre-headless
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]'
+	$(BIN)/pytest -m slow tests/examples -k spark
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
