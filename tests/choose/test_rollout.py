@@ -199,11 +199,14 @@ JOBS = {
     "tight budget": small_job("runtime <= 30m", budget=Budget(usd=4.2)),
     "booted": small_job("runtime <= 30m", budget=Budget(usd=5.5), tariff=BOOTED),
     "warm": small_job("runtime <= 30m", budget=Budget(usd=5.5), tariff=WARM),
+    "warm and tight": small_job("runtime <= 30m", budget=Budget(usd=4.9), tariff=WARM),
     "two metrics": small_job("runtime <= 30m", "accuracy >= 0.88", budget=Budget(usd=6.0)),
     "time": small_job(goal="time", budget=Budget(usd=5.0)),
     "accuracy": small_job("runtime <= 30m", goal="maximize accuracy", budget=Budget(usd=5.0)),
 }
 MODELS = {"cost": Trees(), "log time": Trees(target="log time"), "total": Trees(spread="total", trees=6)}
+ROUGH = {"three trees": Trees(trees=3, zero_spread=10.0)}
+"""σ = 10 μ where all agree: outcomes below zero must be skipped."""
 
 
 def situation_of(job: SmallJob, runs: int = 8) -> Situation:
@@ -220,13 +223,13 @@ CASES = [
     (name, model)
     for name, model in itertools.product(JOBS, MODELS)
     if model != "total" or not JOBS[name].problem.metrics  # nine outcomes per run make the text slow
-]
+] + [("deadline", "three trees"), ("no limit", "three trees")]
 
 
 @pytest.mark.parametrize("charge", ["full", "capped"])
 @pytest.mark.parametrize(("name", "model"), CASES)
 def test_levels_in_batches_are_the_recursive_text(name: str, model: str, charge: str) -> None:
-    situation, trees = situation_of(JOBS[name]), MODELS[model]
+    situation, trees = situation_of(JOBS[name]), (MODELS | ROUGH)[model]
     for depth in (0, 1, 2):
         rollout = Rollout(ConstrainedImprovement(), depth=depth, charge=charge)  # type: ignore[arg-type]
         text = Text(rollout, trees)
