@@ -23,9 +23,8 @@ class GaussianProcess:
     """Treat stopped runs as lower bounds (Tobit, by expectation propagation), or believe the estimates that were told."""
     inputs: Inputs = "features"
     settings: Settings = field(default_factory=Settings)
-    scaling: tuple[float, float] | None = None
-    """What is thought beforehand of the slope of ln time along ln price, mean and std: machines that cost twice as much are
-    faster, by less than twice as a rule. Nothing: a price says nothing about speed. Used for the target `log time` only."""
+    slope: float = 0.0
+    """How much ln time may rise or fall with ln price, beyond what features explain: std of an unknown slope. 0: not at all."""
 
     def __call__(self, situation: Situation, seed: int) -> Belief:
         """Mean and std of the function at every row in every situation."""
@@ -44,12 +43,10 @@ class GaussianProcess:
         features, kinds = model_inputs(situation.problem.space, self.inputs)
         settings = self.settings if index == 0 and self.target == "log time" else replace(self.settings, spread=None)
         luck = derive(seed, "gaussian process", situation.started, index)
-        rows, trend = situation.rows[known], None
-        if index == 0 and self.scaling is not None and self.target == "log time":
-            trend = log_price(situation.problem.space)
-            settings = replace(settings, slope=self.scaling[1])
-        y = told[known] - self._offset(situation, index)[rows]
-        return fit(features, kinds, rows, y, luck, settings, bounds[known], trend)
+        trend = None
+        if index == 0 and self.slope and self.target == "log time":
+            trend, settings = log_price(situation.problem.space), replace(settings, slope=self.slope)
+        return fit(features, kinds, situation.rows[known], told[known], luck, settings, bounds[known], trend)
 
     def _moments(self, situation: Situation, index: int, seed: int) -> tuple[FloatArray, FloatArray]:
         """Mean and std `[b, q]` of one target."""
@@ -57,19 +54,11 @@ class GaussianProcess:
             # Nothing was ever reported of this metric: as good as no model.
             shape = (len(situation), len(situation.open))
             return np.zeros(shape), np.ones(shape)
-        model, offset = self.model(situation, index, seed), self._offset(situation, index)
+        model = self.model(situation, index, seed)
         if situation.imagined_rows.shape[1] == 0:
             shape = (len(situation), len(model.mean))
-            return np.broadcast_to(model.mean + offset, shape), np.broadcast_to(model.std, shape)
-        rows = situation.imagined_rows
-        mean, std = model.condition(rows, situation.imagined_told[:, :, index] - offset[rows])
-        return mean + offset, std
-
-    def _offset(self, situation: Situation, index: int) -> FloatArray:
-        """The prior mean of a target along the price `[q]`, which the process models the rest of."""
-        if index > 0 or self.scaling is None or self.target != "log time":
-            return np.zeros(len(situation.open))
-        return self.scaling[0] * log_price(situation.problem.space)
+            return np.broadcast_to(model.mean, shape), np.broadcast_to(model.std, shape)
+        return model.condition(situation.imagined_rows, situation.imagined_told[:, :, index])
 
     def _told(self, situation: Situation, index: int) -> tuple[FloatArray, BoolArray]:
         """What is told of a target `[n]`, in the model's unit, and which of it are lower bounds."""
