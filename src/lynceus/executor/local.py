@@ -115,7 +115,8 @@ class LocalExecutor:
             "cpus": shape.cpus,
             "memory_bytes": shape.memory_bytes,
         }
-        files.write_whole(str(directory / files.REQUEST), record)
+        # After a power cut the job is dead, and what is left of its request is read as a lost run.
+        files.write_whole(str(directory / files.REQUEST), record, survives=False)
 
     def _start(self, ticket: str) -> None:
         """Ask for a supervisor; it does nothing when there is, or was, one."""

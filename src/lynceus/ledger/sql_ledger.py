@@ -21,6 +21,8 @@ from lynceus.policy import Because, Stopped
 
 _STATE = [column for column in studies.columns if column.name not in ("document", "policy")]
 """What changes in a study; the job file, which may be long, is not read again and again."""
+_FACTS = [column for column in trials.columns if column.name not in ("study_id", "sequence", "params", "settled_s")]
+"""What a ledger reads of a trial; its configuration follows from the row."""
 LONGEST_GAP_S = 60.0
 """A longer silence between two signs of life is a pause and does not count as time worked."""
 LOST_AFTER_S = 900.0
@@ -118,7 +120,7 @@ class SqlLedger:
         if self._row.sequence == self._sequence:
             return
         changed = connection.execute(
-            select(trials)
+            select(*_FACTS)
             .where(trials.c.study_id == self._id, trials.c.sequence > self._sequence)
             .order_by(trials.c.rank.is_(None), trials.c.rank)
         )

@@ -11,18 +11,21 @@ PARAMS, RESULT, CANCEL, OUTCOME = "params.json", "result.jsonl", "cancel", "outc
 STDOUT, STDERR, LOG = "stdout", "stderr", "supervisor.log"
 
 
-def write_whole(path: str, record: dict[str, Any]) -> None:
-    """Write JSON so that a reader, or a crash, meets either nothing or all of it."""
+def write_whole(path: str, record: dict[str, Any], *, survives: bool = True) -> None:
+    """Write JSON so that a reader, or a crash, meets either nothing or all of it; it survives a power cut if it must."""
     passing = f"{path}.{os.getpid()}.new"
     descriptor = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         data = json.dumps(record).encode()
         while data:
             data = data[os.write(descriptor, data) :]
-        os.fsync(descriptor)
+        if survives:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
     os.rename(passing, path)
+    if not survives:
+        return
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
     try:
         os.fsync(folder)
