@@ -7,7 +7,7 @@ import time
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-ROWS = 2_000_000
+ROWS = 300_000
 
 
 def main() -> None:
@@ -27,6 +27,7 @@ def main() -> None:
         .config("spark.sql.shuffle.partitions", options.partitions)
         .config("spark.sql.adaptive.enabled", "false")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.executorEnv.PYSPARK_PYTHON", sys.executable)
         .getOrCreate()
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
+from lynceus.cli import main
 from lynceus.errors import InputError
 from lynceus.job import Job, prepare
 
@@ -194,6 +197,21 @@ CASES: dict[str, tuple[str, str]] = {
     "a list": ("- a\n- b", "job.yaml:1: the document is a list"),
     "nothing": ("", "job.yaml: the file is empty"),
 }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_command_line_says_it_in_one_line_and_leaves_with_2(case, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.yaml").write_text(CASES[case][0], encoding="utf-8")
+    for command in (["check", "job.yaml"], ["run", "job.yaml", "-y"]):
+        monkeypatch.setattr(sys, "argv", ["lynceus", *command])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert ended.value.code == 2
+        assert (out, err.count("\n")) == ("", 1)
+        assert CASES[case][1].removeprefix("job.yaml") in err
+    assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"], "nothing was written"
 
 
 def test_the_good_one_is_accepted() -> None:

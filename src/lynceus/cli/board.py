@@ -52,12 +52,15 @@ class Board:
     def update(self) -> None:
         """Copy what is known now."""
         study = self.study
+        before = self._shown
+        # Steps are computed from the whole history: anew only when it has grown.
+        same = before is not None and before.trials == len(study.history)
         self._shown = Snapshot(
             study.spent_usd,
             study.budget_usd,
             study.open_runs,
             study.history[-_RECENT:],
-            tuple(steps(study.problem, study.history)),
+            before.steps if before is not None and same else tuple(steps(study.problem, study.history)),
             len(study.history),
             self.note,
         )
@@ -141,11 +144,11 @@ class Board:
         )  # fmt: skip
 
     def _recent(self, shown: Snapshot) -> Table:
-        table = Table("#", "ended", "how", "time", "charged", box=None, header_style="dim", pad_edge=False)
+        table = Table("#", "ended", "how", "time", "charged", "", box=None, header_style="dim", pad_edge=False)
         for seen in shown.recent:
             table.add_row(
                 str(seen.order.number), escape(words(self.study.problem.space.point(seen.row))), how_it_ended(self.study, seen),
-                format_duration(seen.outcome.seconds), format_money(seen.outcome.charged_usd),
+                format_duration(seen.outcome.seconds), format_money(seen.outcome.charged_usd), escape(seen.outcome.detail),
             )  # fmt: skip
         return table
 
@@ -169,7 +172,7 @@ def how_it_ended(study: Study, seen: Observation) -> str:
     if outcome.end is End.CAPPED:
         return "[yellow]stopped early[/]"
     if outcome.end is End.FAILED:
-        return f"[red]failed ({outcome.reason})[/] {escape(outcome.detail[:60])}"
+        return f"[red]failed ({outcome.reason})[/]"
     kept = study.problem.meets_limits(seen.row, outcome.seconds, outcome.metrics)
     return "[green]finished[/]" if kept else "[red]finished, breaks a limit[/]"
 
@@ -199,7 +202,7 @@ class Lines:
         total = "" if math.isinf(study.budget_usd) else f" of {format_money(study.budget_usd)}"
         self._say(
             f"trial {seen.order.number} {how} after {format_duration(outcome.seconds)}, charged {format_money(outcome.charged_usd)}"
-            f"{new}; spent {format_money(study.spent_usd)}{total}"
+            f"{new}; spent {format_money(study.spent_usd)}{total}{f' ({outcome.detail})' if outcome.detail else ''}"
         )
 
     def _say(self, text: str) -> None:

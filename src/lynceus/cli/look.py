@@ -13,6 +13,9 @@ from lynceus.errors import InputError
 if TYPE_CHECKING:
     from lynceus.cli.opened import Opened
 
+_QUIET_S = 30.0
+"""Workers give a sign of life every few seconds; after so many without one, nobody is there."""
+
 
 def status(study: StudyArgument = None, storage: StorageOption = None, output: OutputOption = Output.TABLE) -> None:
     """How studies stand: money, trials, incumbent. Without a name, all of them."""
@@ -48,7 +51,7 @@ def study_facts(one: Opened) -> dict[str, Any]:
         "limits": [str(limit) for limit in problem.limits],
         "spent_usd": study.spent_usd,
         "reserved_usd": study.reserved_usd,
-        "budget_usd": problem.budget.usd,
+        "budget_usd": study.budget_usd,
         "trials": len(history),
         "running": len(pending),
         "stopped_early": sum(seen.outcome.end == "capped" for seen in history),
@@ -59,6 +62,7 @@ def study_facts(one: Opened) -> dict[str, Any]:
         if last is None or last.incumbent is None
         else problem.space.point(next(seen.row for seen in history if seen.order.number == last.incumbent)),
         "created_s": one.record.created_s,
+        "worker_seen_s": one.record.seen_s,
     }
 
 
@@ -73,6 +77,18 @@ def goal_text(objective: str, value: float | None) -> str:
     return format_duration(value) if objective.endswith(" time") else f"{value:.5g}"
 
 
+def _unattended(facts: dict[str, Any]) -> str:
+    """A study that should run, but nobody has worked on for a while."""
+    from lynceus.units import format_duration
+
+    ago = time.time() - facts["worker_seen_s"]
+    return (
+        f" [yellow]nobody works on it since {format_duration(ago)}[/]"
+        if facts["state"] == "RUNNING" and ago > _QUIET_S
+        else ""
+    )
+
+
 def _print_status(facts: list[dict[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
@@ -85,7 +101,7 @@ def _print_status(facts: list[dict[str, Any]]) -> None:
         counts = f"{one['trials']}" + (f" + {one['running']} open" if one["running"] else "")
         table.add_row(
             escape(one["name"]),
-            f"[{colours[one['state']]}]{one['state']}[/]",
+            f"[{colours[one['state']]}]{one['state']}[/]{_unattended(one)}",
             format_money(one["spent_usd"]),
             format_money(one["reserved_usd"]),
             format_money(one["budget_usd"]),
@@ -165,6 +181,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on while the trial runs.")] = False,
     stream: Annotated[str, typer.Option(help="stdout, stderr or both.")] = "both",
     storage: StorageOption = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Print what a trial wrote."""
     from lynceus.cli.opened import open_study
@@ -181,6 +198,9 @@ def logs(
     secrets = known_secrets(one.prepared.job)
     folder = study_folder(one.prepared.job, one.study) / str(number)
     tails = [Tail(folder / name) for name in (("stdout", "stderr") if stream == "both" else (stream,))]
+    if output is Output.JSON:
+        print_json({"number": number} | {tail.path.name: hidden(tail.read(), secrets) for tail in tails})
+        return
     while True:
         for tail in tails:
             typer.echo(hidden(tail.read(), secrets), nl=False)

@@ -199,7 +199,7 @@ def _conclude(one: Opened, interrupted: bool, output: Output) -> int:
             out.print("No configuration is known to keep every limit.")
         else:
             print_verdict(out, one, study.problem, found)
-        if interrupted or paused:
+        if interrupted or paused or (stopped is not None and stopped.because is Because.USER):
             out.print(f"Continue with: lynceus resume {one.name}", markup=False)
         else:
             out.print(
