@@ -199,7 +199,7 @@ JOBS = {
     "tight budget": small_job("runtime <= 30m", budget=Budget(usd=4.2)),
     "booted": small_job("runtime <= 30m", budget=Budget(usd=5.5), tariff=BOOTED),
     "warm": small_job("runtime <= 30m", budget=Budget(usd=5.5), tariff=WARM),
-    "warm and tight": small_job("runtime <= 30m", budget=Budget(usd=4.9), tariff=WARM),
+    "warm and tight": small_job("runtime <= 30m", budget=Budget(usd=4.27), tariff=WARM),
     "two metrics": small_job("runtime <= 30m", "accuracy >= 0.88", budget=Budget(usd=6.0)),
     "time": small_job(goal="time", budget=Budget(usd=5.0)),
     "accuracy": small_job("runtime <= 30m", goal="maximize accuracy", budget=Budget(usd=5.0)),
