@@ -279,7 +279,7 @@ def is_warm(situation: Situation, rows: IntArray | None = None) -> BoolArray:
     machine = problem.machine if rows is None else problem.machine[rows]
     if rows is None:
         up = up[:, None]
-    return (up == machine) & (machine >= 0)
+    return np.asarray((up == machine) & (machine >= 0))
 
 
 def feasible_runs(problem: Problem, history: History) -> list[tuple[int, float]]:
