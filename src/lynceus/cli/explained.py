@@ -88,11 +88,13 @@ def _print_calibration(out: Console, seen: Calibration) -> None:
 
 def print_whatif(out: Console, goal: str, answers: Sequence[WhatIf], front: Sequence[Point]) -> None:
     """Answers under changed circumstances."""
-    table = Table("if", "best measured", goal.split()[-1], "time", "cost of a run", "sure", "perhaps better, not tried")
+    # A metric is a column of its own; cost and time have theirs already.
+    metric = [] if goal.split()[-1] in ("cost", "time") else [goal.split()[-1]]
+    table = Table("if", "best measured", *metric, "time", "cost of a run", "sure", "perhaps better, not tried")
     for one in answers:
         undecided = f" ({one.undecided} stopped runs cannot tell)" if one.undecided else ""
         if one.measured is None:
-            cells = [f"none{undecided}", "—", "—", "—", "—"]
+            cells = [f"none{undecided}", *["—"] * (3 + len(metric))]
         else:
             cells = [escape(words(one.measured.params)) + undecided, *_numbers(goal, one.measured)]
         hint = "" if one.predicted is None else escape(
@@ -114,8 +116,9 @@ def print_whatif(out: Console, goal: str, answers: Sequence[WhatIf], front: Sequ
 
 
 def _numbers(goal: str, choice: Choice) -> list[str]:
+    metric = [] if goal.split()[-1] in ("cost", "time") else [goal_text(goal, choice.value)]
     return [
-        goal_text(goal, choice.value),
+        *metric,
         format_duration(choice.seconds),
         format_money(choice.cost_usd),
         percent(choice.probability),

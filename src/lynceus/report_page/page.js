@@ -2,7 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);
-  const W = 560, H = 300, PAD = { left: 62, right: 14, top: 12, bottom: 40 };
+  const W = 560, H = 300, PAD = { left: 80, right: 14, top: 12, bottom: 40 };
 
   // Text only ever enters the page through textContent: names and outputs of jobs are not markup.
   const el = (tag, attributes = {}, ...children) => {
@@ -93,7 +93,7 @@
       svg.append(shape("text", { x: PAD.left - 6, y: y(tick) + 4, "text-anchor": "end" }, yText(tick)));
     }
     svg.append(shape("text", { x: (PAD.left + W - PAD.right) / 2, y: height - 6, "text-anchor": "middle" }, xName));
-    svg.append(shape("text", { x: 12, y: height / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${height / 2})` }, yName));
+    svg.append(shape("text", { x: 10, y: height / 2, "text-anchor": "middle", transform: `rotate(-90 10 ${height / 2})` }, yName));
     return svg;
   };
   const spread = (values, log) => {
