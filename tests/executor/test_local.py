@@ -238,6 +238,15 @@ def test_a_run_outlives_its_executor(bench: Make) -> None:
     assert other.wait(ticket).metrics == {"done": 1.0}
 
 
+def test_a_helper_that_was_killed_is_replaced(bench: Make) -> None:
+    one = bench(("true",))
+    assert one.outcome(number=0).end is End.FINISHED
+    assert one.executor._nursery is not None
+    os.kill(one.executor._nursery._pid, signal.SIGKILL)
+    eventually(lambda: one.executor._nursery is None or not one.executor._nursery.lives())
+    assert one.outcome(number=1).end is End.FINISHED
+
+
 def test_a_run_whose_supervisor_was_killed_is_charged_for_what_ran(bench: Make, tmp_path: Path) -> None:
     one = bench("(setsid sleep 1000 &) ; touch ready; sleep 1000")
     ticket = one.launch(cap_s=1000.0)
@@ -254,6 +263,22 @@ def test_a_run_whose_supervisor_was_killed_is_charged_for_what_ran(bench: Make, 
     assert one.executor.collect(ticket) == outcome  # and stays so
     one.launch(cap_s=1000.0)
     assert one.executor.collect(ticket) == outcome
+
+
+def test_a_run_prepared_before_a_reboot_is_not_started(bench: Make, tmp_path: Path) -> None:
+    one = bench("touch deed")
+    ticket = one.launch()
+    one.wait(ticket)
+    request = files.read_whole(os.path.join(ticket, files.REQUEST))
+    assert request is not None
+    for name in (files.OUTCOME, files.STARTED):
+        Path(ticket, name).unlink()
+    (tmp_path / "deed").unlink()
+    files.write_whole(os.path.join(ticket, files.REQUEST), {**request, "boot": "another"})
+    assert one.launch() == ticket
+    outcome = one.wait(ticket)
+    assert (outcome.reason, outcome.charged_usd) == (Reason.INFRA, 0.0)
+    assert not (tmp_path / "deed").exists()
 
 
 def test_a_directory_that_is_gone_is_a_lost_run(bench: Make) -> None:

@@ -1,12 +1,13 @@
 """What every ledger promises, checked on all of them; and what only a shared one can."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from ledger_cases import order, seen
 from lynceus.errors import InfrastructureError
-from lynceus.ledger import Ledger, Wish
+from lynceus.ledger import Ledger, Wish, sql_ledger
 from lynceus.ledger.sql import Storage
 from lynceus.ledger.sql_ledger import LOST_AFTER_S
 from lynceus.policy import Because, Stopped
@@ -92,6 +93,28 @@ def test_a_ledger_sees_what_another_has_written(storage: Storage) -> None:
         reader.refresh()
         assert len(reader.history) == number + 1
     assert one.history == other.history
+
+
+def test_what_is_written_while_another_reads_is_read_later(
+    storage: Storage, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader has seen the study's row; before it reads the trials, a writer settles one more."""
+    _new(storage)
+    writer, reader = storage.ledger("nightly"), storage.ledger("nightly")
+    writer.settled(seen(0), {})
+    between = [lambda: writer.settled(seen(1), {})]
+    plain = sql_ledger.select
+
+    def select(*columns: Any) -> Any:
+        if len(columns) == len(sql_ledger._FACTS) and between:
+            between.pop()()
+        return plain(*columns)
+
+    monkeypatch.setattr(sql_ledger, "select", select)
+    reader.refresh()
+    assert not between
+    reader.refresh()
+    assert reader.history == writer.history
 
 
 def test_only_changes_are_read(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:

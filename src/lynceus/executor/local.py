@@ -101,6 +101,7 @@ class LocalExecutor:
         record = {
             "v": 1,
             "run": secrets.token_hex(8),
+            "boot": files.boot(),
             "study": request.study,
             "number": request.number,
             "row": request.row,
@@ -115,12 +116,13 @@ class LocalExecutor:
             "cpus": shape.cpus,
             "memory_bytes": shape.memory_bytes,
         }
-        # After a power cut the job is dead, and what is left of its request is read as a lost run.
-        files.write_whole(str(directory / files.REQUEST), record, survives=False)
+        files.write_whole(str(directory / files.REQUEST), record)
 
     def _start(self, ticket: str) -> None:
         """Ask for a supervisor; it does nothing when there is, or was, one."""
         request = self._request(ticket)
+        if request["boot"] != files.boot():
+            return  # it was prepared before a reboot, and perhaps ran: `collect` settles it
         directory = Path(ticket)
         run_environment = environment(self._job, request["params"], directory, request["run"], request["study"])
         if self._nursery is not None and not self._nursery.lives():
@@ -151,7 +153,8 @@ class LocalExecutor:
             if told is not None:
                 return told
             started = files.read_whole(os.path.join(ticket, files.STARTED))
-            if started is None and not self._given_up(ticket):
+            # A run of an earlier boot may have begun even if its note was lost with the power: it is not begun again.
+            if started is None and request["boot"] == files.boot() and not self._given_up(ticket):
                 return None
             told = _vanished(ticket, request, started)
             files.write_whole(os.path.join(ticket, files.OUTCOME), told)
@@ -209,7 +212,7 @@ def _vanished(ticket: str, request: dict[str, Any], started: dict[str, Any] | No
     groups = [] if started is None else started["groups"]
     cleared = tree.end_run(request["run"], limits.members(groups))
     limits.remove_groups(groups)
-    seconds, detail = 0.0, "its supervisor could not be started"
+    seconds, detail = 0.0, "its supervisor could not be started, or the machine was restarted"
     if started is not None:
         try:
             seconds = max(os.path.getmtime(os.path.join(ticket, files.ALIVE)) - started["began_s"], 0.0)

@@ -62,7 +62,7 @@ def order_of(record: Mapping[str, Any]) -> Order:
         thought["row"],
         thought["why"],
         thought["stoppable"],
-        **{name: _in(thought.get(name)) for name in _PLAN_NUMBERS},
+        **{name: _in(thought[name]) for name in _PLAN_NUMBERS if name in thought},
         expected=expected,
         path=tuple(thought.get("path", ())),
     )

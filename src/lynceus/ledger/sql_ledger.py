@@ -119,9 +119,10 @@ class SqlLedger:
         self._study = connection.execute(row.with_for_update() if lock else row).one_or_none()
         if self._row.sequence == self._sequence:
             return
+        # Without the lock, others may have written between the two statements: what is newer is left for the next look.
         changed = connection.execute(
             select(*_FACTS)
-            .where(trials.c.study_id == self._id, trials.c.sequence > self._sequence)
+            .where(trials.c.study_id == self._id, trials.c.sequence.between(self._sequence + 1, self._row.sequence))
             .order_by(trials.c.rank.is_(None), trials.c.rank)
         )
         for trial in changed:

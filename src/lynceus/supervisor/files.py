@@ -11,33 +11,43 @@ PARAMS, RESULT, CANCEL, OUTCOME = "params.json", "result.jsonl", "cancel", "outc
 STDOUT, STDERR, LOG = "stdout", "stderr", "supervisor.log"
 
 
-def write_whole(path: str, record: dict[str, Any], *, survives: bool = True) -> None:
-    """Write JSON so that a reader, or a crash, meets either nothing or all of it; it survives a power cut if it must."""
+def write_whole(path: str, record: dict[str, Any]) -> None:
+    """Write JSON so that a reader, or the death of the writer, meets either nothing or all of it."""
     passing = f"{path}.{os.getpid()}.new"
     descriptor = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         data = json.dumps(record).encode()
         while data:
             data = data[os.write(descriptor, data) :]
-        if survives:
-            os.fsync(descriptor)
     finally:
         os.close(descriptor)
     os.rename(passing, path)
-    if not survives:
-        return
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+
+
+def make_durable(path: str) -> None:
+    """Let a file and its name survive a power cut. It takes the disk milliseconds, so it is done while others go on."""
+    for one in (path, os.path.dirname(path)):
+        descriptor = os.open(one, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def boot() -> str:
+    """The present boot of this machine: what ran in another one runs no more."""
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def read_whole(path: str) -> dict[str, Any] | None:
-    """What `write_whole` wrote; nothing when it is not there."""
+    """What `write_whole` wrote; nothing when it is not there, or was ruined by a power cut."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         return None
     return found if isinstance(found, dict) else None

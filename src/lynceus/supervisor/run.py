@@ -43,7 +43,8 @@ def supervise(directory: str, environment: dict[str, str], secrets: list[str]) -
     outcome = run.whole()
     while True:
         try:
-            return files.write_whole(path(directory, files.OUTCOME), outcome)
+            files.write_whole(path(directory, files.OUTCOME), outcome)
+            return files.make_durable(path(directory, files.OUTCOME))
         except OSError:  # a full disk: what was paid for must not be lost, so wait for room
             time.sleep(_FULL_DISK_S)
 
@@ -77,6 +78,7 @@ class Run:
         self._touch()
         self._began = time.monotonic()
         process, problem = self._start()
+        files.make_durable(self._path(files.STARTED))
         status = None
         if process is not None:
             status = self._watch(process)
