@@ -245,6 +245,54 @@ def test_mistakes_are_one_line(lynceus, arguments: list[str]) -> None:
     assert err.count("\n") == 1
 
 
+NASTY = [
+    "plain",
+    "two words",
+    'it\'s "quoted"',
+    "a;b|c&d",
+    "$(touch hacked) `touch hacked`",
+    "line one\nline two",
+    "Überraschung €",
+]
+
+
+@pytest.mark.parametrize(
+    ("run", "shell"),
+    [("[sh, -c, 'printf %s \"$1\" > got-$LYNCEUS_TRIAL', sh, '${text}']", "false"),
+     ("'printf %s \"${text}\" > got-$LYNCEUS_TRIAL'", "false"), ("'printf %s ${text} > got-$LYNCEUS_TRIAL'", "true")],
+    ids=["arguments", "script", "pasted and quoted"],
+)  # fmt: skip
+def test_values_reach_the_job_byte_for_byte(lynceus, here: Path, run: str, shell: str) -> None:
+    values = json.dumps(NASTY, ensure_ascii=False)
+    (here / "job.yaml").write_text(
+        f"name: toy\nrun: {run}\nshell: {shell}\nspace:\n  text: {values}\nprice: 1\nbudget: {{max_trials: 7}}\n"
+        "policy: sweep\ntrial: {timeout: none}\n"
+    )
+    assert lynceus("run", "job.yaml", "-y")[0] == 0
+    rows = json.loads(lynceus("trials", "-o", "json")[1])
+    for row in rows:
+        assert (here / f"got-{row['number']}").read_text() == row["params"]["text"]
+    assert sorted(row["params"]["text"] for row in rows) == sorted(NASTY)
+    assert not (here / "hacked").exists()
+
+
+def test_the_best_is_confirmed_before_it_is_recommended(lynceus, here: Path) -> None:
+    text = (
+        (here / "job.yaml")
+        .read_text()
+        .replace("timeout: none", "timeout: none, confirm_best: 2")
+        .replace("max_trials: 6", "max_trials: 9")
+    )
+    (here / "job.yaml").write_text(text)
+    code, out, _ = lynceus("run", "job.yaml", "-y", "-o", "json")
+    best = json.loads(out)["best"]
+    assert code == 0
+    rows = json.loads(lynceus("trials", "-o", "json")[1])
+    assert sum(row["why"].startswith("confirms the best") for row in rows) == 2
+    assert best["runs"] >= 2
+    assert best["trials"] == len(rows)
+
+
 # Real processes, real signals -------------------------------------------------------------------------------------------
 
 SLOW = (

@@ -24,9 +24,7 @@ def init(
     file: Annotated[Path, typer.Argument(help="The job file to write.")] = Path("job.yaml"),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the answers from the options.")] = False,
     name: Annotated[str, typer.Option(help="The name of the study.")] = "my-job",
-    command: Annotated[
-        str, typer.Option(help="What starts the job; ${name} stands for a parameter.")
-    ] = "python3 job.py --threads ${threads} --level ${level}",
+    command: Annotated[str, typer.Option(help="What starts the job; ${name} stands for a parameter.")] = "",
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="A parameter: 'threads=1, 2, 4' or 'level=1..9'.")
     ] = None,
@@ -153,7 +151,7 @@ def _first_price(parameters: dict[str, str]) -> str:
 
 
 def _asked(answers: Answers, *, asked_before: bool) -> Answers:
-    from lynceus.job.starter import Answers
+    from lynceus.job.starter import Answers, usual_command
 
     name = typer.prompt("Name of the job", default=answers.name)
     parameters = dict(answers.parameters)
@@ -164,9 +162,7 @@ def _asked(answers: Answers, *, asked_before: bool) -> Answers:
             key, values = _parameter(text)
             parameters[key] = values
         parameters = parameters or dict(answers.parameters)
-    command = typer.prompt(
-        f"Command (values come in as {' '.join(f'${{{key}}}' for key in parameters)})", default=answers.command
-    )
+    command = typer.prompt("Command (${name} stands for a value)", default=answers.command or usual_command(parameters))
     price = typer.prompt("Dollars per hour (a number or an expression)", default=_first_price(parameters))
     deadline = typer.prompt("Longest time of a production run", default=answers.deadline)
     budget = typer.prompt("Budget of the search", default=answers.budget)

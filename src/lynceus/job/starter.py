@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lynceus.errors import InputError
@@ -18,7 +18,8 @@ class Answers:
     """What a person said about their job."""
 
     name: str = "my-job"
-    command: str = "python3 job.py --threads ${threads} --level ${level}"
+    command: str = ""
+    """What starts the job; empty: a Python program with an option per parameter."""
     parameters: Mapping[str, str] = field(default_factory=lambda: {"threads": "1, 2, 4", "level": "1..9"})
     """By name: values with commas between them, or a range such as `1..9`."""
     price: str = "0.05 * threads"
@@ -38,12 +39,21 @@ def starter(answers: Answers) -> str:
     )
     return _TEMPLATE.format(
         name=answers.name,
-        run=json.dumps(_arguments(answers.command), ensure_ascii=False),
+        run=json.dumps(_arguments(answers.command or usual_command(answers.parameters)), ensure_ascii=False),
         space=space,
         price=json.dumps(answers.price),
         deadline=answers.deadline,
         budget=answers.budget,
     )
+
+
+def usual_command(parameters: Iterable[str]) -> str:
+    """A guess at how a job takes its parameters.
+
+    >>> usual_command(["threads", "level"])
+    'python3 job.py --threads ${threads} --level ${level}'
+    """
+    return " ".join(["python3 job.py", *(f"--{name} ${{{name}}}" for name in parameters)])
 
 
 def _arguments(command: str) -> list[str]:
