@@ -302,8 +302,8 @@ SLOW = (
 )
 
 
-def started(here: Path, *arguments: str) -> subprocess.Popen[str]:
-    (here / "job.yaml").write_text(SLOW)
+def started(here: Path, *arguments: str, job: str = SLOW) -> subprocess.Popen[str]:
+    (here / "job.yaml").write_text(job)
     process = subprocess.Popen(
         [sys.executable, "-m", "lynceus.cli", *arguments],
         cwd=here,
@@ -345,6 +345,26 @@ def test_stop_from_elsewhere_and_leftovers(here: Path, lynceus) -> None:
     _, out, _ = lynceus("gc", "toy", "--outputs", "--yes")
     assert "directory: " in out
     assert lynceus("gc", "toy", "--outputs")[1] == "toy: nothing is left over.\n"
+
+
+def test_a_killed_search_is_resumed_without_a_second_start(here: Path, lynceus) -> None:
+    """kill -9 while a trial runs: the trial goes on, `resume` adopts it, and every trial is started and charged once."""
+    slow = (
+        JOB.split("run:")[0]
+        + "run: [sh, -c, 'echo $LYNCEUS_TRIAL >> started; sleep 1; echo quality: 9']\n"
+        + JOB[JOB.index("space:") :]
+    )
+    process = started(here, "run", "job.yaml", "-y", job=slow)
+    process.kill()
+    process.communicate()
+    assert json.loads(lynceus("status", "toy", "-o", "json")[1])["running"] == 1
+    code, out, _ = lynceus("resume", "toy", "--parallel", "5", "-o", "json")
+    assert code == 0
+    rows = json.loads(lynceus("trials", "toy", "-o", "json")[1])
+    assert [(row["number"], row["state"]) for row in rows] == [(number, "COMPLETE") for number in range(6)]
+    assert sorted((here / "started").read_text().split()) == [str(number) for number in range(6)]
+    assert sum(row["charged_usd"] for row in rows) == pytest.approx(json.loads(out)["spent_usd"])
+    assert json.loads(lynceus("gc", "toy", "-o", "json")[1])["leftovers"] == []
 
 
 def test_a_detached_search_is_seen_and_stopped(here: Path, lynceus) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,7 +111,9 @@ def _explore(one: Opened, executor: Executor, parallel: int, wanted: Interrupts,
     from lynceus.engine import explore
     from lynceus.executor import WallClock
 
-    board, lines = Board(one.study), Lines(one.study, out)
+    # Time goes on where the last worker left it: pauses do not count.
+    board = Board(one.study, began_s=time.time() - one.record.active_s)
+    lines = Lines(one.study, out)
     watched = out.is_terminal
     board.update()
 

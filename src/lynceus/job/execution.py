@@ -79,13 +79,15 @@ def run_setup(job: Job, study: Study, secrets: Mapping[str, str]) -> None:
     done, log = folder / "setup.done", folder / "setup.log"
     if setup is None or done.exists():
         return
+    # There is no configuration yet that `${name}` could stand for.
+    fixed = {name: value for name, value in job.spec.envs.items() if "${" not in value}
     command = ["/bin/sh", "-e", "-c", setup] if isinstance(setup, str) else list(setup)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         ended = subprocess.run(
             command,
             cwd=job.workdir,
-            env={**os.environ, **job.spec.envs, **secrets},
+            env={**os.environ, **fixed, **secrets},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
