@@ -175,10 +175,10 @@ def test_no_process_survives_its_run(bench: Make, tmp_path: Path) -> None:
 
 def test_a_daemon_left_behind_is_ended_with_its_run(bench: Make, tmp_path: Path) -> None:
     """It even forgets its environment; as a descendant it is found all the same."""
-    one = bench("(setsid env -i sleep 1000 &) ; sleep 0.2; pgrep -n sleep > daemon; exit 0")
+    daemon = "setsid env -i /bin/sh -c 'echo $$ > daemon; exec sleep 1000'"
+    one = bench(f"({daemon} &); while [ ! -s daemon ]; do sleep 0.01; done")
     assert one.outcome().end is End.FINISHED
-    daemon = int((tmp_path / "daemon").read_text())
-    assert not Path(f"/proc/{daemon}").exists()
+    assert not Path("/proc", (tmp_path / "daemon").read_text().strip()).exists()
 
 
 def test_output_is_bounded_with_its_beginning_and_its_end(bench: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import fcntl
 import os
@@ -78,7 +79,8 @@ class Run:
         self._touch()
         self._began = time.monotonic()
         process, problem = self._start()
-        files.make_durable(self._path(files.STARTED))
+        # Beside the job, not before it: a slow disk must neither delay nor lengthen a short run.
+        _thread.start_new_thread(files.make_durable, (self._path(files.STARTED),))
         status = None
         if process is not None:
             status = self._watch(process)
