@@ -419,3 +419,15 @@ def test_secrets_reach_the_job_and_nothing_else(here: Path, lynceus, monkeypatch
         assert value.encode() not in kept, [
             path for path in here.rglob("*") if path.is_file() and value.encode() in path.read_bytes()
         ]
+
+
+def test_a_study_in_postgresql_is_shared(lynceus, here: Path, postgres) -> None:
+    address = postgres.database("command-line")
+    assert lynceus("run", "job.yaml", "-y", "--storage", address)[0] == 0
+    (facts,) = json.loads(lynceus("status", "--storage", address, "-o", "json")[1])
+    assert (facts["state"], facts["trials"]) == ("FINISHED", 6)
+    code, out, _ = lynceus("storage", "upgrade", "--storage", address, "-o", "json")
+    versions = json.loads(out)
+    assert code == 0
+    assert versions["before"] == versions["after"]
+    assert not (here / "lynceus.db").exists()
