@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from dataclasses import dataclass
 
 from lynceus.conduct import as_seen, typical
@@ -23,6 +24,10 @@ class Opened:
     record: StudyRecord
     prepared: Prepared
     study: Study
+
+    def __post_init__(self) -> None:
+        # Connections are closed with the command that opened them, however it ends.
+        weakref.finalize(self, self.storage.close)
 
     @property
     def name(self) -> str:
