@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lynceus.supervisor import files
-from lynceus.supervisor.limits import Limits
+from lynceus.supervisor.limits import Limits, with_controllers
 
 WITHOUT_GROUPS = "import lynceus.supervisor.limits as limits; limits._own_groups = dict; "
 SUPERVISE = (
@@ -64,6 +64,19 @@ def test_a_fraction_of_a_processor_is_what_a_job_gets(tmp_path: Path) -> None:
     used, passed = map(float, (tmp_path / files.STDOUT).read_text().split())
     # The kernel gives 20 ms in every 100 ms; a busy machine gives less, never more than two periods ahead.
     assert used <= 0.2 * passed + 0.05
+
+
+def test_the_nearest_group_whose_children_can_be_limited_is_found(tmp_path: Path) -> None:
+    """As systemd leaves it: controllers are handed down by slices, not by the session in which we are."""
+    session = tmp_path / "user.slice" / "session.scope"
+    session.mkdir(parents=True)
+    for folder, controllers in ((tmp_path, "cpu memory pids"), (session.parent, "memory cpu"), (session, "")):
+        (folder / "cgroup.subtree_control").write_text(controllers + "\n")
+    assert with_controllers(str(session), str(tmp_path)) == str(session.parent)
+    (session.parent / "cgroup.subtree_control").write_text("memory\n")
+    assert with_controllers(str(session), str(tmp_path)) == str(tmp_path)
+    (tmp_path / "cgroup.subtree_control").write_text("\n")
+    assert with_controllers(str(session), str(tmp_path)) is None
 
 
 def test_groups_are_removed_with_the_run(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ class Limits:
         self.memory_by_rlimit = False
         name = f"lynceus-{run}"
         own = _own_groups()
-        kill_group = _made(own.get(""), name)
+        limited = cpus is not None or memory_bytes is not None
+        kill_group = (_made(own.get("limits"), name) if limited else None) or _made(own.get(""), name)
         if kill_group is not None:
             self.groups.append(kill_group)
         if cpus is not None:
@@ -104,7 +105,7 @@ def members(groups: list[str]) -> set[int]:
 
 
 def _own_groups() -> dict[str, str]:
-    """Directory in which we may make groups, by controller; the unified hierarchy has the empty name."""
+    """Directory in which we may make groups, by controller; the unified hierarchy has the empty name, `limits` is where it limits."""
     found: dict[str, str] = {}
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as file:
@@ -122,9 +123,26 @@ def _own_groups() -> dict[str, str]:
         if mount is None:
             continue
         inside = mount + path.rstrip("/")
+        inside = inside if os.path.isdir(inside) else mount
         for controller in controllers.split(","):
-            found[controller] = inside if os.path.isdir(inside) else mount
+            found[controller] = inside
+        if not controllers and (limiting := with_controllers(inside, mount)) is not None:
+            found["limits"] = limiting
     return found
+
+
+def with_controllers(inside: str, mount: str) -> str | None:
+    """The nearest group of the unified hierarchy, from ours upwards, whose children can limit processors and memory."""
+    group = inside
+    while group.startswith(mount):
+        try:
+            with open(f"{group}/cgroup.subtree_control", encoding="ascii") as file:
+                if {"cpu", "memory"} <= set(file.read().split()):
+                    return group
+        except OSError:
+            return None
+        group = os.path.dirname(group)
+    return None
 
 
 def _made(parent: str | None, name: str) -> str | None:
