@@ -9,7 +9,7 @@ from lynceus.problem import Budget, Tariff
 from lynceus.situation import Situation
 from lynceus.testing import SmallJob, small_job
 
-WITHOUT_MODEL = ("random", "random+timeouts", "sweep")
+WITHOUT_MODEL = ("random", "random+timeouts", "sweep", "fabulinus", "fabolas", "trimtuner", "trimtuner-gp")
 
 
 def _ready(name: str) -> bool:

@@ -69,6 +69,55 @@ class PicksRows(Protocol):
         """Nothing: I do not know this gain, use my belief."""
 
 
+class Foresight(Protocol):
+    """A joint belief about rows that may be run and rows that may be the answer, in units in which it is normal."""
+
+    @property
+    def answers(self) -> IntArray:
+        """Rows that may be recommended `[a]`."""
+
+    def draws(self, rows: IntArray, count: int) -> FloatArray:
+        """Joint draws of the goal at some rows `[count, r]`, smaller is better; the same count gives the same draws."""
+
+    def kept(self, count: int) -> BoolArray:
+        """Whether the answers keep every limit in each draw `[count, a]`."""
+
+    def cross(self, rows: IntArray) -> FloatArray:
+        """Covariance of the goal at some rows with the goal at the answers `[r, a]`."""
+
+    def cross_own(self, rows: IntArray) -> FloatArray:
+        """Variance of the goal itself at some rows `[r]`."""
+
+    def seen(self, rows: IntArray) -> FloatArray:
+        """Variance of one measurement of the goal at some rows, its noise included `[r]`."""
+
+    def after(self, rows: IntArray) -> Belief:
+        """What would be believed of the answers, `[r, a, m]`, had each row just shown what is expected of it."""
+
+
+@runtime_checkable
+class Foresees(Protocol):
+    """A surrogate that knows how rows hang together."""
+
+    def foresee(self, situation: Situation, seed: int) -> Foresight:
+        """The joint belief in one situation."""
+
+
+class Worth(Protocol):
+    """What it would be worth to know the outcome of a run; higher is better, worths multiply."""
+
+    def __call__(self, foresight: Foresight, situation: Situation, rows: IntArray) -> FloatArray:
+        """`[r]`, none below 0."""
+
+
+@runtime_checkable
+class RefinedWorth(Protocol):
+    """A worth that has a slower, closer form for a few rows."""
+
+    def refined(self, foresight: Foresight, situation: Situation, rows: IntArray) -> FloatArray:
+        """`[r]`, none below 0."""
+
+
 class Chooser(Protocol):
     """A design or a planner."""
 

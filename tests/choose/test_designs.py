@@ -186,7 +186,7 @@ def test_a_design_by_money_ends_when_it_is_spent() -> None:
 
 @pytest.mark.parametrize("wrong", [{}, {"count": 0}, {"count": 3, "share": 0.1}, {"usd": -1.0}])
 def test_amounts_are_given_once_and_positive(wrong: dict[str, float]) -> None:
-    with pytest.raises(InputError, match="give exactly one positive number, a count, a share or dollars"):
+    with pytest.raises(InputError, match="give exactly one positive number, a count, a share, dollars or a share"):
         Amount(**wrong)  # type: ignore[arg-type]
 
 

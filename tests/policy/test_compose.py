@@ -17,7 +17,7 @@ import lynceus.timeout
 from lynceus.choose import Amount, LatinHypercube, Quadrature, Rollout
 from lynceus.document import Document
 from lynceus.errors import InputError
-from lynceus.parts import Answer, Cap, Chooser, Fill, Gain, Shortlist, Stop, Surrogate
+from lynceus.parts import Answer, Cap, Chooser, Fill, Gain, Shortlist, Stop, Surrogate, Worth
 from lynceus.policy import PRESETS, TIMEOUTS, BestPredicted, Policy, preset
 from lynceus.policy.compose import PARTS, compose, describe, kind_of
 from lynceus.stopping import AllOf, AnyOf, MaxTrials, SmallGain
@@ -79,7 +79,10 @@ numbers = st.floats(0.01, 0.9)
 counts = st.integers(1, 50)
 flags = st.booleans()
 amounts = st.one_of(
-    st.builds(Amount, count=counts), st.builds(Amount, share=numbers), st.builds(Amount, usd=st.floats(0.1, 99))
+    st.builds(Amount, count=counts),
+    st.builds(Amount, share=numbers),
+    st.builds(Amount, usd=st.floats(0.1, 99)),
+    st.builds(Amount, budget_share=numbers),
 )
 surrogates = st.builds(
     Trees,
@@ -91,7 +94,13 @@ surrogates = st.builds(
     same_luck=flags,
 )
 gains = st.sampled_from(PARTS[Gain]).flatmap(lambda cls: st.builds(cls))
-shortlists = st.none() | st.sampled_from(PARTS[Shortlist]).flatmap(lambda cls: st.builds(cls, count=counts))
+shortlists = st.one_of(
+    st.none(),
+    st.sampled_from(PARTS[Shortlist]).flatmap(
+        lambda cls: st.builds(cls, share=numbers) if cls is lynceus.choose.TopShare else st.builds(cls, count=counts)
+    ),
+)
+worths = st.lists(st.sampled_from(PARTS[Worth]).flatmap(lambda cls: st.builds(cls)), min_size=1, max_size=2).map(tuple)
 rollouts = st.builds(
     Rollout,
     gain=gains,
@@ -104,14 +113,21 @@ rollouts = st.builds(
     real_money=flags,
 )
 designs = st.sampled_from(
-    [lynceus.choose.LatinHypercube, lynceus.choose.UniformRows, lynceus.choose.QuasiRandom, lynceus.choose.CheapFirst]
+    [
+        lynceus.choose.LatinHypercube,
+        lynceus.choose.UniformRows,
+        lynceus.choose.QuasiRandom,
+        lynceus.choose.CheapFirst,
+        lynceus.choose.AtEveryShare,
+    ]
 ).flatmap(lambda cls: st.builds(cls, amount=amounts, stoppable=flags))
 plain = st.sampled_from([lynceus.choose.Uniform(), lynceus.choose.ByPrice()])
 choosers = st.recursive(
-    designs | rollouts | plain,
+    designs | rollouts | plain | st.builds(lynceus.choose.Foresee, worths, overhead_usd=numbers, shortlist=shortlists),
     lambda inner: (
         st.builds(lynceus.choose.FirstOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
         | st.builds(lynceus.choose.Within, st.just("nodes > 2"), inner)
+        | st.builds(lynceus.choose.OnShares, st.sampled_from(["samples", "full"]), inner)
     ),
     max_leaves=4,
 )
@@ -151,16 +167,17 @@ def test_any_combination_comes_back(policy):
     assert compose(json.loads(json.dumps(describe(policy)))) == policy
 
 
+CHOOSERS = ", ".join(kind_of(cls) for cls in PARTS[Chooser])
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"chose": []}, "policy.chose: there is no field 'chose'; did you mean 'choose'?"),
-        ({"choose": None}, "policy.choose: nothing came, but a part with a kind (latin-hypercube, uniform-rows, quasi-random, "
-         "cheap-first, rollout, uniform, by-price, within, first-of) is needed."),
+        ({"choose": None}, f"policy.choose: nothing came, but a part with a kind ({CHOOSERS}) is needed."),
         ({"choose": "rolout"}, "policy.choose.kind: 'rolout' is not known; did you mean 'rollout'?"),
         ({"choose": ["by-price", {"kind": "rollout"}]}, "policy.choose.1.gain: the field 'gain' is missing; add it."),
-        ({"choose": {"count": 3}}, "policy.choose: the part has no kind; add one of latin-hypercube, uniform-rows, quasi-random, "
-         "cheap-first, rollout, uniform, by-price, within, first-of."),
+        ({"choose": {"count": 3}}, f"policy.choose: the part has no kind; add one of {CHOOSERS}."),
         ({"choose": {"kind": "uniform", "n": 3}}, "policy.choose.n: there is no field 'n'; it has no fields."),
         ({"choose": {"kind": "latin-hypercube", "count": 3, "amount": {"count": 4}}},
          "policy.choose.amount: 'count' belongs to 'amount', which is given too; write it there."),
@@ -194,4 +211,4 @@ def test_a_document_adds_its_file_and_line():
 
 
 def test_every_slot_has_parts():
-    assert set(PARTS) == {Surrogate, Chooser, Gain, Shortlist, Cap, Fill, Stop, Answer}
+    assert set(PARTS) == {Surrogate, Chooser, Gain, Shortlist, Worth, Cap, Fill, Stop, Answer}

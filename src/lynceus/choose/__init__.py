@@ -1,23 +1,29 @@
 """Who is run next: initial designs, planners with and without look-ahead, and ways to combine them."""
 
 from lynceus.choose.designs import Amount, CheapFirst, LatinHypercube, QuasiRandom, UniformRows
+from lynceus.choose.foresee import Foresee
 from lynceus.choose.imagine import Quadrature
 from lynceus.choose.rollout import Rollout
-from lynceus.choose.shortlist import LocalSearch, RandomRows, TopRows
+from lynceus.choose.shares import AtEveryShare, OnShares
+from lynceus.choose.shortlist import LocalSearch, RandomRows, TopRows, TopShare
 from lynceus.choose.simple import ByPrice, FirstOf, Uniform, Within
 
 __all__ = [
     "Amount",
+    "AtEveryShare",
     "ByPrice",
     "CheapFirst",
     "FirstOf",
+    "Foresee",
     "LatinHypercube",
     "LocalSearch",
+    "OnShares",
     "Quadrature",
     "QuasiRandom",
     "RandomRows",
     "Rollout",
     "TopRows",
+    "TopShare",
     "Uniform",
     "UniformRows",
     "Within",

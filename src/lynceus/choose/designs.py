@@ -37,12 +37,14 @@ class Amount:
     """Fraction of the configurations; never fewer than the space has parameters (ICDCS'20: max(3 % of the space, dimensions))."""
     usd: float | None = None
     """Go on until the runs have been charged this much (Nephele)."""
+    budget_share: float | None = None
+    """Go on until this share of the study's budget is spent; without a budget, 3 % of the configurations."""
 
     def __post_init__(self) -> None:
-        given = [value for value in (self.count, self.share, self.usd) if value is not None]
+        given = [value for value in (self.count, self.share, self.usd, self.budget_share) if value is not None]
         if len(given) != 1 or given[0] <= 0:
             raise InputError(
-                f"initial design: give exactly one positive number, a count, a share or dollars, not {self}."
+                f"initial design: give exactly one positive number, a count, a share, dollars or a share of the budget, not {self}."
             )
 
     def rows(self, problem: Problem) -> int:
@@ -50,13 +52,18 @@ class Amount:
         most = int(_testable(problem).sum())
         if self.count is not None:
             return min(self.count, most)
-        if self.share is not None:
-            return min(max(math.floor(self.share * most + 0.5), len(problem.space.parameters)), most)
+        endless = self.budget_share is not None and math.isinf(problem.budget.usd)
+        share = 0.03 if endless else self.share
+        if share is not None:
+            return min(max(math.floor(share * most + 0.5), len(problem.space.parameters)), most)
         return most
 
     def spent(self, situation: Situation) -> bool:
         """Whether the money of the design is used up."""
-        return self.usd is not None and sum(seen.outcome.charged_usd for seen in situation.history) >= self.usd
+        usd = self.usd
+        if self.budget_share is not None:
+            usd = self.budget_share * situation.problem.budget.usd
+        return usd is not None and sum(seen.outcome.charged_usd for seen in situation.history) >= usd
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,24 @@ class TopRows:
 
 
 @dataclass(frozen=True, slots=True)
+class TopShare:
+    """The best tenth, say, of the candidates by the cheap score."""
+
+    share: float = 0.1
+    least: int = 8
+    """Never fewer than this many."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1 or self.least < 1:
+            raise ValueError(f"share {self.share} must lie in (0, 1] and least {self.least} be 1 or more")
+
+    def __call__(self, situation: Situation, score: FloatArray, candidates: BoolArray, seed: int) -> IntArray:
+        """That share of the candidates."""
+        count = max(self.least, round(self.share * int(candidates.sum())))
+        return TopRows(count)(situation, score, candidates, seed)
+
+
+@dataclass(frozen=True, slots=True)
 class RandomRows:
     """Rows drawn uniformly; the best by the cheap score is always among them."""
 

@@ -23,22 +23,27 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from lynceus.acquisition.gains import ConstrainedImprovement, Feasibility, Improvement
+from lynceus.acquisition.information import ConstrainedIncumbent, KnowingTheBest
 from lynceus.choose import (
+    AtEveryShare,
     ByPrice,
     CheapFirst,
     FirstOf,
+    Foresee,
     LatinHypercube,
     LocalSearch,
+    OnShares,
     QuasiRandom,
     RandomRows,
     Rollout,
     TopRows,
+    TopShare,
     Uniform,
     UniformRows,
     Within,
 )
 from lynceus.errors import InputError
-from lynceus.parts import Answer, Cap, Chooser, Fill, Gain, Shortlist, Stop, Surrogate
+from lynceus.parts import Answer, Cap, Chooser, Fill, Gain, Shortlist, Stop, Surrogate, Worth
 from lynceus.policy.answer import BestPredicted, BestSeen
 from lynceus.policy.policy import Policy
 from lynceus.policy.presets import TIMEOUTS
@@ -53,6 +58,8 @@ from lynceus.stopping import (
     SmallGain,
     TotalBudget,
 )
+from lynceus.surrogate.fabolas import Fabolas
+from lynceus.surrogate.foresighted_trees import ForesightedTrees
 from lynceus.surrogate.gaussian_process import GaussianProcess
 from lynceus.surrogate.trees import Trees
 from lynceus.timeout import (
@@ -71,10 +78,24 @@ from lynceus.timeout import (
 
 PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
     {
-        Surrogate: (Trees, GaussianProcess),
-        Chooser: (LatinHypercube, UniformRows, QuasiRandom, CheapFirst, Rollout, Uniform, ByPrice, Within, FirstOf),
+        Surrogate: (Trees, GaussianProcess, Fabolas, ForesightedTrees),
+        Chooser: (
+            LatinHypercube,
+            UniformRows,
+            QuasiRandom,
+            CheapFirst,
+            Rollout,
+            Uniform,
+            ByPrice,
+            Within,
+            FirstOf,
+            AtEveryShare,
+            OnShares,
+            Foresee,
+        ),
         Gain: (ConstrainedImprovement, Improvement, Feasibility),
-        Shortlist: (TopRows, RandomRows, LocalSearch),
+        Shortlist: (TopRows, TopShare, RandomRows, LocalSearch),
+        Worth: (KnowingTheBest, ConstrainedIncumbent),
         Cap: (NoCap, IncumbentCap, AtMost),
         Fill: (LowerBound, TruncatedMean, LinearProgress, HighestCost, Nothing, WholeRun, PublishedProgram),
         Stop: (Never, SmallGain, ProteusStop, FutureUses, TotalBudget, MaxTrials, GittinsStop, AnyOf, AllOf),

@@ -23,6 +23,7 @@ from lynceus.choose import (
     UniformRows,
 )
 from lynceus.errors import InputError
+from lynceus.policy import subsampling
 from lynceus.policy.policy import Policy
 from lynceus.stopping import SmallGain
 from lynceus.surrogate.gaussian_process import GaussianProcess
@@ -176,6 +177,19 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
         ),
         "random": Row("LHS 3 %, then at random, every run to its end", _random),
         "random+timeouts": Row("the same, every run capped from the first on", _random_timeouts),
+        "nephele": Row(
+            "Nephele: any data fraction may win; LHS for a tenth of the budget, 5 trees per target, EIc per dollar",
+            subsampling.nephele,
+        ),
+        "fabulinus": Row(
+            "Fabulinus: best on all data within limits, learnt on samples; constrained entropy search per dollar",
+            subsampling.fabulinus,
+        ),
+        "fabolas": Row("Fabolas: the same without regard to limits", subsampling.fabolas),
+        "trimtuner": Row("TrimTuner: as Fabulinus with trees, only promising runs are weighed", subsampling.trimtuner),
+        "trimtuner-gp": Row("TrimTuner with Gaussian processes", subsampling.trimtuner_gp),
+        "eic-full": Row("Gaussian processes, EIc, all data only", subsampling.eic_full),
+        "ei-full": Row("the same with EI, limits not regarded", subsampling.ei_full),
         "sweep": Row("cheapest price first, every run capped, no model", _sweep),
     }
 )

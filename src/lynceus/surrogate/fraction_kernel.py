@@ -1,0 +1,113 @@
+"""The covariance of Fabolas between runs on different shares of the data.
+
+    k((x, s), (x', s')) = Matérn 5/2(x, x') · φ(s)ᵀ Uᵀ U φ(s') + trend · φ(s)ᵀ φ(s'),      U upper triangular, 2 × 2
+
+(Klein et al. 2017, "Fast Bayesian optimization of machine learning hyperparameters on large datasets", eq. 7). With the basis
+φ(s) = (1, (1 - s)²) a loss settles as the data grow, with φ(s) = (1, s) a logarithm of cost rises linearly; s is 0 at the
+smallest share, 1 on all data and logarithmic between. Their process has mean zero; the trend says that the mean over all
+configurations, and how it changes with s, are not known.
+
+Seen otherwise: f(x, s) = φ₁(s) w₁(x) + φ₂(s) w₂(x) with two correlated processes over x alone, which is why everything here is
+done with the G configurations and never with the q pairs (x, s).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from lynceus.distribution import FloatArray
+from lynceus.surrogate.gaussian_kernel import Hyper, Inputs, IntArray
+from lynceus.surrogate.gaussian_prior import NormalVector, Settings
+
+Growth = Literal["settling", "linear"]
+"""How a quantity grows with the data: it settles (accuracy, loss), or its logarithm is a line (time, cost)."""
+LEVEL = (0.25, 0.35)
+"""Mean and std of ln U₁₁, the std of w₁ in units of the standardised target."""
+TILT = (0.0, 0.7)
+"""Mean and std of U₁₂: how much of w₂ follows w₁."""
+SLOPE = (-0.7, 0.7)
+"""Mean and std of ln U₂₂, the std of the rest of w₂."""
+
+
+def basis(share: FloatArray, growth: Growth) -> FloatArray:
+    """φ(s) of every row, `[q, 2]`, from shares of the data `[q]` in (0, 1].
+
+    >>> basis(np.array([0.25, 0.5, 1.0]), "linear")
+    array([[1. , 0. ],
+           [1. , 0.5],
+           [1. , 1. ]])
+    """
+    logs = np.log(share)
+    low = float(logs.min())
+    s = np.ones(len(share)) if low == 0.0 else 1.0 - logs / low
+    return np.column_stack([np.ones(len(s)), np.square(1.0 - s) if growth == "settling" else s])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Plane:
+    """The rows of a table as pairs of a configuration and a share of the data."""
+
+    inputs: Inputs
+    """The G configurations."""
+    group: IntArray
+    """The configuration of each row, `[q]`."""
+    basis: FloatArray
+    """φ(s) of each row, `[q, 2]`."""
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FractionHyper:
+    """Hyper-parameter vectors, h at a time, in units of the standardised target."""
+
+    shape: Hyper
+    """The Matérn part, with signal 1."""
+    root: FloatArray
+    """U, `[h, 2, 2]`."""
+    trend: float
+    """Prior variance of the two coefficients of the mean over all configurations."""
+
+    @classmethod
+    def of_logs(cls, theta: FloatArray, numeric: int, trend: float) -> "FractionHyper":
+        """From vectors (ln ℓ…, ln w…, ln U₁₁, U₁₂, ln U₂₂, ln noise) `[h, d + 4]`."""
+        plain = np.column_stack([theta[:, :-4], np.zeros(len(theta)), theta[:, -1]])
+        root = np.zeros((len(theta), 2, 2))
+        root[:, 0, 0], root[:, 0, 1], root[:, 1, 1] = np.exp(theta[:, -4]), theta[:, -3], np.exp(theta[:, -2])
+        return cls(Hyper.of_logs(plain, numeric, 0.0), root, trend)
+
+    def __len__(self) -> int:
+        return len(self.root)
+
+    @property
+    def noise(self) -> FloatArray:
+        """Variance of one measurement, `[h]`."""
+        return self.shape.noise
+
+    @property
+    def mix(self) -> FloatArray:
+        """UᵀU, the covariance of (w₁, w₂) at one configuration, `[h, 2, 2]`."""
+        return np.swapaxes(self.root, 1, 2) @ self.root
+
+    def likeness(self, plane: Plane, left: IntArray, right: IntArray) -> FloatArray:
+        """The Matérn part between two lists of configurations, `[h, l, r]`."""
+        return self.shape.covariance(plane.inputs.gaps(left[:, np.newaxis], right))
+
+    def covariance(self, plane: Plane, left: IntArray, right: IntArray) -> FloatArray:
+        """k between two lists of rows, `[h, l, r]`."""
+        first, places = np.unique(plane.group[left], return_inverse=True)
+        second, others = np.unique(plane.group[right], return_inverse=True)
+        like = self.likeness(plane, first, second)[:, places[:, np.newaxis], others]
+        one, two = plane.basis[left], plane.basis[right]
+        return like * (one @ self.mix @ two.T) + self.trend * (one @ two.T)
+
+
+def fraction_prior(settings: Settings, numeric: int, categorical: int) -> NormalVector:
+    """The prior of (ln ℓ…, ln w…, ln U₁₁, U₁₂, ln U₂₂, ln noise)."""
+    length, spread = settings.log_length
+    lengths = (length + 0.5 * np.log(max(numeric, 1)), spread)
+    last = [LEVEL, TILT, SLOPE, settings.log_noise]
+    mean, std = np.array([lengths] * numeric + [settings.log_unlikeness] * categorical + last, dtype=np.float64).T
+    return NormalVector(mean, np.diag(std))
