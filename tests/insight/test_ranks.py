@@ -1,0 +1,63 @@
+"""Ranks between shares of the data, against SciPy, and the warning when they disagree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from lynceus.fraction import Fraction
+from lynceus.insight.ranks import rank_agreements, spearman
+from shares import small_share_job
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=20))
+def test_spearman_is_scipys(pairs: list[tuple[int, int]]) -> None:
+    left, right = ([float(pair[side]) for pair in pairs] for side in (0, 1))
+    if len(set(left)) == 1 or len(set(right)) == 1:
+        assert math.isnan(spearman(left, right))
+    else:
+        assert spearman(left, right) == pytest.approx(float(spearmanr(left, right)[0]), abs=1e-9)
+
+
+def test_every_share_is_held_against_the_largest_it_can_be() -> None:
+    job = small_share_job()
+    problem = job.problem.with_fraction(Fraction("share", "all", "full"))
+    rows = [row for row in range(36) if problem.share[row] < 1 or row < 12]
+    found = {(one.quantity, one.share): one for one in rank_agreements(problem, job.finished(rows))}
+    assert found["accuracy", 0.05].against == 0.2, "only four configurations ran on all data"
+    assert found["accuracy", 0.05].configurations == 12
+    assert found["accuracy", 0.05].correlation > 0.8
+    assert ("accuracy", 1.0) not in found
+    assert found["accuracy", 0.05].warning is None
+    everything = rank_agreements(problem, job.finished(range(36)))
+    assert {one.against for one in everything} == {1.0}
+
+
+def test_a_reversed_order_is_warned_of() -> None:
+    job = small_share_job()
+    problem = job.problem.with_fraction(Fraction("share", "all", "full"))
+    accuracy = np.where(problem.share == 1.0, -job.measured.metrics["accuracy"], job.measured.metrics["accuracy"])
+    turned = replace(job, measured=replace(job.measured, metrics={"accuracy": accuracy}))
+    worst = next(one for one in rank_agreements(problem, turned.finished(range(36))) if one.quantity == "accuracy")
+    assert worst.correlation < -0.8
+    assert worst.warning is not None
+    assert "what wins on this sample may not win on all data" in worst.warning
+
+
+def test_without_a_fraction_there_is_nothing_to_compare() -> None:
+    job = small_share_job()
+    assert rank_agreements(job.problem, job.finished(range(36))) == []
+
+
+def test_a_constant_metric_has_no_ranks() -> None:
+    job = small_share_job()
+    problem = job.problem.with_fraction(Fraction("share"))
+    flat = replace(job, measured=replace(job.measured, metrics={"accuracy": np.full(36, 0.5)}))
+    found = [one for one in rank_agreements(problem, flat.finished(range(36))) if one.quantity == "accuracy"]
+    assert all(math.isnan(one.correlation) and one.warning is None for one in found)
