@@ -30,7 +30,7 @@ class Gain(Protocol):
         """Scores `[b, q]`."""
 
 
-Guess = Literal["sigma", "root sigma", "ceiling"]
+Guess = Literal["sigma", "root sigma", "ceiling", "likely"]
 """What stands for the best value while nothing feasible is known: see `lynceus.acquisition.guessed_best`."""
 
 

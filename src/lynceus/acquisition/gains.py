@@ -76,16 +76,20 @@ def guessed_best(belief: Belief, situation: Situation, guess: Guess) -> FloatArr
     """The best goal value of each situation `[b]`, with a stand-in where nothing feasible is known.
 
     `sigma`: highest value told + 3 · largest σ over open rows (ICDCS'20; `root sigma`: + 3 · √σ, as its program does).
-    `ceiling`: the most that a run which keeps the limits can cost. A model of log time always uses it, because three
-    standard deviations of a logarithm are a factor, not an amount.
+    `ceiling`: the most that a run which keeps the limits can cost.
+    `likely`: the same of the cheapest row that keeps them with an even chance: what one would settle for now, so that
+    dearer rows have nothing to offer and cheaper ones are valued for being cheaper.
+    A model of log time never uses σ, because three standard deviations of a logarithm are a factor, not an amount.
     """
     unknown = np.isnan(situation.best)
     if not unknown.any():
         return situation.best
     problem = situation.problem
-    if belief.form == "log time" and problem.kind != "metric":
+    if belief.form == "log time" and problem.kind != "metric" and guess != "likely":
         guess = "ceiling"
-    if guess == "ceiling":
+    if guess == "likely":
+        stand_in = _settled_for(belief, situation)
+    elif guess == "ceiling":
         stand_in = np.full(len(situation), _ceiling_value(situation))
     else:
         std = belief.std[:, :, 0]
@@ -109,6 +113,17 @@ def _ceiling_value(situation: Situation) -> float:
             return float(bounded.max())
     worst = situation.worst
     return 1.0 if np.isnan(worst) else worst + abs(worst)
+
+
+def _settled_for(belief: Belief, situation: Situation) -> FloatArray:
+    """The ceiling of the cheapest open row that keeps the limits with an even chance, or else of the likeliest `[b]`."""
+    problem = situation.problem
+    ceiling = {"cost": problem.ceiling_usd, "time": problem.ceiling_s}.get(problem.kind)
+    if ceiling is None or not np.isfinite(ceiling).all():
+        return np.full(len(situation), _ceiling_value(situation))
+    chance = np.where(situation.open_in_each(), belief.feasible(problem), -1.0)
+    even = np.where(chance >= 0.5, ceiling, np.inf).min(axis=1)
+    return np.asarray(np.where(np.isfinite(even), even, ceiling[chance.argmax(axis=1)]))
 
 
 def _log_time_improvement(belief: Belief, situation: Situation, best: FloatArray) -> FloatArray:

@@ -81,7 +81,7 @@ class Trees:
             # The kernel's stand-in for an unknown best is the papers' (in dollars); money is tested without rounding.
             rounds = problem.tariff.granularity_s > 0 and bool(np.isfinite(situation.left).any())
             return plain and not np.isnan(situation.best).any() and not rounds
-        return plain and (gain.guess != "ceiling" or not np.isnan(situation.best).any())
+        return plain and (gain.guess in ("sigma", "root sigma") or not np.isnan(situation.best).any())
 
     def _kernel_gain(self, situation: Situation, gain: ConstrainedGain, sure: float) -> _kernel.Gain:
         problem, q = situation.problem, len(situation.open)
