@@ -5,16 +5,22 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 KERNEL := $(wildcard src/lynceus/surrogate/_kernel/*.c src/lynceus/surrogate/_kernel/*.h)
 
-.PHONY: demo test test-all spark lint bench clean
+.PHONY: demo test test-all system spark lint bench clean reproduce reproduce-full peers
 
 demo: $(STAMP)
 	$(BIN)/lynceus demo
 
-test: $(STAMP) lint
+test: $(STAMP) system lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-test-all: $(STAMP) lint
+test-all: $(STAMP) system lint
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
+
+# A real PostgreSQL server for the tests that want one. Where it cannot be installed, those tests say that they are skipped.
+system:
+	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq postgresql > /dev/null; } \
+	  || echo "PostgreSQL is not installed and cannot be installed by this user: its tests will be skipped."
 
 # Spark and, where it is missing, a JDK; then the example that needs them.
 spark: $(STAMP)
@@ -26,6 +32,26 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The quick set takes minutes; the full one hours (add WORKERS=16, or ENGINE=ray://HOST:PORT for a cluster).
+WORKERS ?= 2
+ENGINE  ?= local
+reproduce: $(STAMP)
+	$(BIN)/lynceus lab run --quick --workers $(WORKERS) --engine $(ENGINE)
+	$(BIN)/lynceus lab report --quick --out .lynceus/results --page .lynceus/results.md
+
+reproduce-full: $(STAMP) peers
+	$(BIN)/lynceus lab run --all --workers $(WORKERS) --engine $(ENGINE)
+	$(BIN)/lynceus lab report
+
+# The libraries that Lynceus is measured against live in an environment of their own.
+peers: .venv-peers/.installed
+
+.venv-peers/.installed: requirements-peers.txt
+	test -d .venv-peers || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	.venv-peers/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
