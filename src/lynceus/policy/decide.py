@@ -18,6 +18,9 @@ from lynceus.problem import Problem
 from lynceus.situation import Situation, is_warm
 from lynceus.units import format_duration, format_money
 
+_ROUNDING = 1e-9
+"""Share of the budget below which money left over is the error of a sum."""
+
 
 class Because(enum.StrEnum):
     """Why an exploration ends: different news to a user."""
@@ -108,7 +111,11 @@ def worthwhile(situation: Situation) -> Situation | Stopped:
 def affordable_seconds(situation: Situation) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """How long each row may run before the money left is used up `[q]`."""
     problem = situation.problem
-    money = np.full(problem.price.shape, situation.left[0])
+    left = float(situation.left[0])
+    # 1.1 − 0.7 − 0.4 is 10⁻¹⁶ dollars: money that is only rounding must not buy a run of no time.
+    if math.isfinite(left) and left <= _ROUNDING * problem.budget.usd:
+        left = min(left, 0.0)
+    money = np.full(problem.price.shape, left)
     return problem.tariff.seconds_for(money, problem.price, boots=~is_warm(situation)[0])
 
 
