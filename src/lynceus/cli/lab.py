@@ -57,6 +57,9 @@ def run(
     quick: Annotated[bool, typer.Option("--quick", help="The quick set (or of the named ones: few seeds).")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Every experiment that ships.")] = False,
     seeds: Annotated[int | None, typer.Option(help="Other than the experiment's own number of seeds.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="Only this competitor, by its label; may be repeated.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="local, ray, or ray://HOST:PORT.")] = "local",
     workers: Annotated[int, typer.Option(help="Processes of the local engine.")] = 1,
     store: StoreFolder = STORE,
@@ -69,7 +72,12 @@ def run(
     chosen = chosen_experiments(names, quick=quick, everything=everything)
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds: {seeds} came; give at least 1.")
-    cells = [cell for each in chosen for cell in each.cells(seeds or (each.spec.quick if quick else None) or None)]
+    _known(policy or [], chosen)
+    cells = [
+        cell
+        for each in chosen
+        for cell in each.cells(seeds or (each.spec.quick if quick else None) or None, policy or ())
+    ]
     kept, how = Store(store), engine_named(engine, workers)
     missing = len(kept.missing(cells))
     with _progress(missing) as report:
@@ -95,6 +103,15 @@ def chosen_experiments(names: list[str] | None, *, quick: bool, everything: bool
         raise InputError("lab: no experiment was named; 'lynceus lab list' shows them, or give --quick or --all.")
     every = [load_experiment(name) for name in shipped_experiments()]
     return every if everything else [each for each in every if each.spec.quick]
+
+
+def _known(labels: list[str], experiments: list[Experiment]) -> None:
+    from lynceus.document.complaint import hint
+
+    known = list(dict.fromkeys(label for each in experiments for label in each.policies))
+    for label in labels:
+        if label not in known:
+            raise InputError(f"--policy: no experiment that was named has a policy {label!r}{hint(label, known)}")
 
 
 @contextmanager
@@ -131,3 +148,25 @@ def _lines(total: int) -> Callable[[Done | Crashed], None]:
             typer.echo(f"{count:,} of {total:,} cells, about {left} left", err=True)
 
     return report
+
+
+@lab.command("report")
+def report(
+    names: Names = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the experiments of the quick set.")] = False,
+    store: StoreFolder = STORE,
+    out: Annotated[Path, typer.Option(help="The folder of summaries, tables and pictures.")] = Path("docs/results"),
+    page: Annotated[Path | None, typer.Option(help="The page; by default beside the folder, with its name.")] = None,
+    svg: Annotated[bool, typer.Option("--svg/--no-svg", help="Pictures as SVG too.")] = True,
+) -> None:
+    """Summarise what was run, draw it, and put every published claim beside our number."""
+    from lynceus.lab.experiment import shipped_experiments
+    from lynceus.lab.report import write_page, write_summaries
+    from lynceus.lab.store import Store
+
+    shipped = list(shipped_experiments())
+    chosen = chosen_experiments(names, quick=quick, everything=not quick)
+    written = write_summaries(chosen, Store(store), out)
+    target = page or out.with_suffix(".md")
+    write_page(out, target, shipped, ("png", "svg") if svg else ("png",))
+    typer.echo(f"{len(written)} summaries in {out}, the page is {target}.")

@@ -56,10 +56,22 @@ class Experiment:
         """The competitors' labels in order."""
         return list(self.spec.policies)
 
-    def cells(self, seeds: int | None = None) -> list[Cell]:
-        """Every cell; seed by seed, so that a campaign which is cut short has all competitors equally far."""
+    def seeds(self, policy: str, count: int | None = None) -> range:
+        """The seeds of a competitor; `count` replaces the experiment's number, not a competitor's smaller own."""
+        arm, first = self.spec.policies[policy], self.spec.first_seed
+        own = None if isinstance(arm, str) else arm.seeds
+        count = self.spec.seeds if count is None else count
+        return range(first, first + (count if own is None else min(count, own)))
+
+    def cells(self, seeds: int | None = None, policies: Sequence[str] = ()) -> list[Cell]:
+        """Every cell, or those of some policies; seed by seed, so that a campaign which is cut short has all equally far."""
         first, count = self.spec.first_seed, self.spec.seeds if seeds is None else seeds
-        return [Cell(setting, seed) for seed in range(first, first + count) for setting in self.settings.values()]
+        return [
+            Cell(setting, seed)
+            for seed in range(first, first + count)
+            for place, setting in self.settings.items()
+            if seed in self.seeds(place.policy, seeds) and (not policies or place.policy in policies)
+        ]
 
 
 def shipped_experiments() -> dict[str, Path]:
@@ -119,6 +131,11 @@ def written_policy(arm: str | ArmSpec, where: str) -> str:
     try:
         if isinstance(arm, str):
             return json.dumps(describe(preset(arm)))
+        given = [name for name in ("preset", "policy", "peer") if getattr(arm, name) is not None]
+        if len(given) != 1:
+            raise InputError(f"{' and '.join(given) or 'nothing'} came; give exactly one of preset, policy and peer.")
+        if arm.preset is None and (arm.lookahead is not None or arm.timeout is not None):
+            raise InputError("lookahead and timeout belong to a preset; write them into the policy.")
         if arm.peer is not None:
             return f"peer:{peer_named(arm.peer).name}"
         if arm.policy is not None:

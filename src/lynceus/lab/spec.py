@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lynceus.document import Duration, Section
 from lynceus.replay.spec import BillingSpec
@@ -60,15 +60,8 @@ class ArmSpec(Section):
     """A policy file's content."""
     peer: str | None = None
     """A library of its own environment, such as `optuna-tpe`."""
-
-    @model_validator(mode="after")
-    def _one(self) -> ArmSpec:
-        given = [name for name in ("preset", "policy", "peer") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"{' and '.join(given) or 'nothing'} came; give exactly one of preset, policy and peer")
-        if self.preset is None and (self.lookahead is not None or self.timeout is not None):
-            raise ValueError("lookahead and timeout belong to a preset; write them into the policy")
-        return self
+    seeds: Annotated[int, Field(ge=1)] | None = None
+    """Fewer seeds than the experiment has, for a competitor that thinks long."""
 
 
 Quantity = Literal["money", "trials", "dfo", "nex", "decision", "error", "spent", "violations", "accuracy"]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import os
 import platform
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from lynceus.lab.cell import Cell, Done, Setting
 from lynceus.replay import Replay, Step
 
 _META = b"lynceus"
-_COLUMNS = ("row", "state", "charged_usd", "spent_usd", "cno", "decision_s", "seconds", "told_s")
+_COLUMNS = ("row", "state", "charged_usd", "spent_usd", "cno", "decision_s", "seconds", "told_s", "modelled")
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,17 @@ class Store:
         """Where the trace of a cell lies, or will lie."""
         return self.folder / cell.setting.fingerprint / f"{cell.seed}.parquet"
 
+    def find(self, cell: Cell) -> Path | None:
+        """The trace of a cell, or one of the same replay that went on for longer: decisions do not depend on where it ends."""
+        longer = (replace(cell.setting, trials=None), replace(cell.setting, until="optimum", trials=None))
+        for setting in (cell.setting, *(longer if isinstance(cell.setting.until, float) else longer[:1])):
+            if (path := self.path(Cell(setting, cell.seed))).is_file():
+                return path
+        return None
+
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
         """The cells that have not been run, each once."""
-        return [cell for cell in dict.fromkeys(cells) if not self.path(cell).is_file()]
+        return [cell for cell in dict.fromkeys(cells) if self.find(cell) is None]
 
     def keep(self, done: Done) -> None:
         """Write a trace."""
@@ -88,7 +97,7 @@ class Store:
     def read(self, setting: Setting, seeds: Iterable[int]) -> list[Kept]:
         """The traces that there are, in order of seeds."""
         cells = [Cell(setting, seed) for seed in seeds]
-        return [_read(path) for cell in cells if (path := self.path(cell)).is_file()]
+        return [_cut(_read(path), setting) for cell in cells if (path := self.find(cell)) is not None]
 
 
 def _read(path: Path) -> Kept:
@@ -105,6 +114,15 @@ def _read(path: Path) -> Kept:
         Replay(facts["policy"], facts["seed"], steps, facts["reason"], facts["cno_at_stop"]),
         facts["made"],
     )
+
+
+def _cut(kept: Kept, setting: Setting) -> Kept:
+    """The part of a trace that belongs to a setting; a longer replay may stand for it."""
+    replay, steps = kept.replay, kept.replay.steps[: setting.trials]
+    if isinstance(setting.until, float):
+        reached = replay.reached(setting.until).trials
+        steps = steps[: int(reached)] if math.isfinite(reached) else steps
+    return kept if len(steps) == len(replay.steps) else replace(kept, replay=replace(replay, steps=steps))
 
 
 def provenance() -> dict[str, Any]:

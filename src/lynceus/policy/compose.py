@@ -42,6 +42,8 @@ from lynceus.choose import (
     UniformRows,
     Within,
 )
+from lynceus.choose.disjoint import Disjoint
+from lynceus.choose.scale_out import LowestPredicted, OptimalDesign
 from lynceus.errors import InputError
 from lynceus.parts import Answer, Cap, Chooser, Fill, Gain, Shortlist, Stop, Surrogate, Worth
 from lynceus.policy.answer import BestPredicted, BestSeen
@@ -61,6 +63,7 @@ from lynceus.stopping import (
 from lynceus.surrogate.fabolas import Fabolas
 from lynceus.surrogate.foresighted_trees import ForesightedTrees
 from lynceus.surrogate.gaussian_process import GaussianProcess
+from lynceus.surrogate.scale_out import ScaleOut
 from lynceus.surrogate.trees import Trees
 from lynceus.timeout import (
     AtMost,
@@ -78,7 +81,7 @@ from lynceus.timeout import (
 
 PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
     {
-        Surrogate: (Trees, GaussianProcess, Fabolas, ForesightedTrees),
+        Surrogate: (Trees, GaussianProcess, Fabolas, ForesightedTrees, ScaleOut),
         Chooser: (
             LatinHypercube,
             UniformRows,
@@ -92,6 +95,9 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             AtEveryShare,
             OnShares,
             Foresee,
+            Disjoint,
+            OptimalDesign,
+            LowestPredicted,
         ),
         Gain: (ConstrainedImprovement, Improvement, Feasibility),
         Shortlist: (TopRows, TopShare, RandomRows, LocalSearch),

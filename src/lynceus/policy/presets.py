@@ -23,7 +23,7 @@ from lynceus.choose import (
     UniformRows,
 )
 from lynceus.errors import InputError
-from lynceus.policy import subsampling
+from lynceus.policy import baselines, subsampling
 from lynceus.policy.policy import Policy
 from lynceus.stopping import SmallGain
 from lynceus.surrogate.gaussian_process import GaussianProcess
@@ -190,6 +190,13 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
         "trimtuner-gp": Row("TrimTuner with Gaussian processes", subsampling.trimtuner_gp),
         "eic-full": Row("Gaussian processes, EIc, all data only", subsampling.eic_full),
         "ei-full": Row("the same with EI, limits not regarded", subsampling.ei_full),
+        "disjoint": Row(
+            "job parameters on a random reference cluster first, then the cluster for them", baselines.disjoint
+        ),
+        "ernest": Row(
+            "Ernest: two runs of every machine type, a scale-out model each, then the lowest predictions",
+            baselines.ernest,
+        ),
         "sweep": Row("cheapest price first, every run capped, no model", _sweep),
     }
 )

@@ -42,6 +42,8 @@ class Step:
     """How long it ran."""
     told_s: float = math.nan
     """The time that the model was told: measured, or estimated for a run that was stopped; NaN when it was told nothing."""
+    modelled: bool = False
+    """Whether a model was asked for it; initial samples and random picks are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def replay(
                 seen.row,
                 seen.outcome.seconds,
                 math.nan if seen.told is None else seen.told.seconds,
+                seen.order.plan.expected is not None,
             )
         )
         study.enough = cno <= goal * (1 + TOLERANCE)

@@ -28,7 +28,7 @@ class Quantiles:
         >>> Quantiles.of([1.0, math.inf])
         Quantiles(p50=inf, p90=inf)
         """
-        return cls(_quantile(values, 0.5), _quantile(values, 0.9))
+        return cls(quantile(values, 0.5), quantile(values, 0.9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ def summarise(replays: Sequence[Replay], optimum_usd: float) -> Summary:
     )
 
 
-def _quantile(values: Sequence[float], q: float) -> float:
+def quantile(values: Sequence[float], q: float) -> float:
+    """A quantile in which infinity does not leak into finite neighbours."""
     ordered = np.sort(np.asarray(values, dtype=float))
     place = q * (len(ordered) - 1)
     low, share = int(place), place - int(place)

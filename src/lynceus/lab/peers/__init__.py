@@ -77,7 +77,8 @@ def replay_peer(job: ReplayJob, peer: Peer, seed: int, *, until: Until = "optimu
     design = _initial_rows(job, seed)
     while open_rows and len(steps) < most and cno > goal * (1 + TOLERANCE):
         began = time.perf_counter()
-        row = design.pop(0) if design else int(speak.say(ask=sorted(open_rows))["row"])
+        asked = not design
+        row = int(speak.say(ask=sorted(open_rows))["row"]) if asked else design.pop(0)
         thought = time.perf_counter() - began
         if row not in open_rows:
             raise InfrastructureError(f"peer {peer.name}: it asked for row {row}, which is not open.")
@@ -91,7 +92,7 @@ def replay_peer(job: ReplayJob, peer: Peer, seed: int, *, until: Until = "optimu
         cno = cno if value is None else min(cno, job.optimum.cno(value))
         speak.say(tell={"row": row, "seconds": seconds, "usd": charged, "kept": value is not None})
         steps.append(
-            Step(job.problem.space.point(row), "COMPLETE", charged, spent, cno, thought, row, seconds, seconds)
+            Step(job.problem.space.point(row), "COMPLETE", charged, spent, cno, thought, row, seconds, seconds, asked)
         )
     reached = cno <= goal * (1 + TOLERANCE)
     return Replay(

@@ -1,0 +1,194 @@
+"""The numbers behind pictures: a few dozen points per line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lynceus.lab.experiment import Place
+from lynceus.lab.facts import cno_of_all, disjoint
+from lynceus.lab.spec import FigureSpec
+from lynceus.lab.statistics import FloatArray, estimate, quantiles
+from lynceus.replay import Replay
+
+if TYPE_CHECKING:
+    from lynceus.lab.summary import Evidence
+
+_POINTS = 80
+"""Points of a line at most."""
+
+Line = dict[str, Any]
+Panel = dict[str, Any]
+
+
+def curve(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
+    """The panels of a picture: a title, axes, and lines of x and y."""
+    kinds = {
+        "cdf": _cdf,
+        "cno-by-money": _cno_by_money,
+        "by-variant": _by_variant,
+        "bars": _bars,
+        "table-cno": _table_cno,
+        "disjoint": _disjoint,
+    }
+    return kinds[figure.kind](evidence, figure)
+
+
+def _jobs(evidence: Evidence, figure: FigureSpec) -> list[str]:
+    return [job for job in figure.jobs or evidence.jobs if job in evidence.jobs]
+
+
+def _places(evidence: Evidence, figure: FigureSpec, job: str, variant: str) -> list[Place]:
+    labels = figure.policies or evidence.experiment.policies
+    return [place for label in labels if evidence.kept(place := Place(job, label, variant))]
+
+
+def _cdf(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
+    """Share of seeds that got to the level, by money; pooled over jobs in multiples of each job's optimum if wanted."""
+    jobs, panels = _jobs(evidence, figure), []
+    for variant in evidence.experiment.variants:
+        if figure.together:
+            panels.append(_pooled(evidence, figure, jobs, variant))
+            continue
+        for job in jobs:
+            lines = [
+                _share(place.policy, list(evidence.values(place, "money", figure.level).values()))
+                for place in _places(evidence, figure, job, variant)
+            ]
+            panels.append(
+                _panel(_name(evidence, job, variant), f"dollars until CNO {figure.level:g}", "share of seeds", lines)
+            )
+    return panels
+
+
+def _pooled(evidence: Evidence, figure: FigureSpec, jobs: Sequence[str], variant: str) -> Panel:
+    lines = []
+    for label in figure.policies or evidence.experiment.policies:
+        pooled: list[float] = []
+        for job in jobs:
+            place = Place(job, label, variant)
+            if evidence.kept(place):
+                unit = evidence.job(place).optimum.cost_usd
+                pooled += [usd / unit for usd in evidence.values(place, "money", figure.level).values()]
+        if pooled:
+            lines.append(_share(label, pooled))
+    return _panel(variant, f"money until CNO {figure.level:g}, in runs of the optimum", "share of seeds", lines)
+
+
+def _cno_by_money(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
+    """p90 of the CNO by p90 of the money, after each run (Fig. 4 and 7)."""
+    panels = []
+    for variant in evidence.experiment.variants:
+        for job in _jobs(evidence, figure):
+            lines = []
+            for place in _places(evidence, figure, job, variant):
+                money, cno = course([kept.replay for kept in evidence.kept(place)])
+                shown = np.isfinite(cno)
+                lines.append(_line(place.policy, money[shown], cno[shown]))
+            panels.append(_panel(_name(evidence, job, variant), "dollars, p90", "CNO, p90", lines))
+    return panels
+
+
+def course(replays: Sequence[Replay]) -> tuple[FloatArray, FloatArray]:
+    """p90 over seeds of money and of CNO after each run; a replay that has ended stays where it ended."""
+    longest = max(len(replay.steps) for replay in replays)
+    money = np.array([_filled([step.spent_usd for step in replay.steps], longest) for replay in replays])
+    cno = np.array([_filled([step.cno for step in replay.steps], longest) for replay in replays])
+    return quantiles(money.T, 0.9), quantiles(cno.T, 0.9)
+
+
+def _filled(values: Sequence[float], length: int) -> list[float]:
+    return [*values, *[values[-1] if values else math.nan] * (length - len(values))]
+
+
+def _by_variant(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
+    """A quantity of every competitor over the variants (budgets, worlds), with intervals."""
+    panels = []
+    for job in _jobs(evidence, figure):
+        lines = []
+        for label in figure.policies or evidence.experiment.policies:
+            xs, ys, lows, highs = [], [], [], []
+            for variant in evidence.experiment.variants:
+                place = Place(job, label, variant)
+                if place not in evidence.experiment.settings or not evidence.kept(place):
+                    continue
+                values = evidence.values(place, figure.quantity, figure.level)
+                if not values:
+                    continue
+                found = estimate([values], figure.statistic)
+                xs.append(variant)
+                ys.append(_rounded(found.value))
+                lows.append(_rounded(found.low))
+                highs.append(_rounded(found.high))
+            lines.append({"label": label, "x": xs, "y": ys, "low": lows, "high": highs})
+        panels.append(_panel(_name(evidence, job, ""), "variant", f"{figure.quantity}, {figure.statistic}", lines))
+    return panels
+
+
+def _bars(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
+    """A quantity of every competitor."""
+    panels = []
+    for variant in evidence.experiment.variants:
+        for job in _jobs(evidence, figure):
+            lines = []
+            for place in _places(evidence, figure, job, variant):
+                values = evidence.values(place, figure.quantity, figure.level)
+                if values:
+                    found = estimate([values], figure.statistic)
+                    low, high = [_rounded(found.low)], [_rounded(found.high)]
+                    lines.append(
+                        {
+                            "label": place.policy,
+                            "x": [place.policy],
+                            "y": [_rounded(found.value)],
+                            "low": low,
+                            "high": high,
+                        }
+                    )
+            panels.append(_panel(_name(evidence, job, variant), "", f"{figure.quantity}, {figure.statistic}", lines))
+    return panels
+
+
+def _table_cno(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
+    lines = []
+    for job in _jobs(evidence, figure):
+        cno = cno_of_all(evidence.plain_job(job))
+        lines.append(_line(_name(evidence, job, ""), np.arange(1.0, len(cno) + 1), cno))
+    return [_panel("", "configurations, cheapest first", "cost over the optimum's", lines)]
+
+
+def _disjoint(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
+    lines = [
+        _share(_name(evidence, job, ""), disjoint(evidence.plain_job(job)).tolist()) for job in _jobs(evidence, figure)
+    ]
+    return [_panel("", "cost of the result over the joint optimum's", "share of reference clusters", lines)]
+
+
+def _share(label: str, values: Sequence[float]) -> Line:
+    """An empirical distribution; who never got there is missing at its end."""
+    ordered = np.sort(np.array(values, dtype=float))
+    share = np.arange(1, len(ordered) + 1) / len(ordered)
+    known = np.isfinite(ordered)
+    return _line(label, ordered[known], share[known])
+
+
+def _line(label: str, x: FloatArray, y: FloatArray) -> Line:
+    keep = np.unique(np.linspace(0, len(x) - 1, min(_POINTS, len(x))).astype(int)) if len(x) else np.zeros(0, dtype=int)
+    return {"label": label, "x": [_rounded(v) for v in x[keep]], "y": [_rounded(v) for v in y[keep]]}
+
+
+def _panel(title: str, x: str, y: str, lines: list[Line]) -> Panel:
+    return {"title": title, "x": x, "y": y, "lines": lines}
+
+
+def _name(evidence: Evidence, job: str, variant: str) -> str:
+    """A job by its own name, which is shorter than the path of its file."""
+    name = evidence.plain_job(job).name
+    return f"{name}, {variant}" if variant else name
+
+
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.4g}") if math.isfinite(value) else None

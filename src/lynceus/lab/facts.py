@@ -1,0 +1,84 @@
+"""Facts of the tables themselves: how many configurations are good, how bad the worst is, what disjoint optimisation misses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from lynceus.document.complaint import hint
+from lynceus.errors import InputError
+from lynceus.lab.statistics import FloatArray, quantiles
+from lynceus.replay import ReplayJob
+from lynceus.replay.score import true_value
+
+CLUSTER = ("vm_type", "vm_family", "vm_size", "vcpus", "nodes", "machines", "disk_type", "disk_speed", "disk_count")
+"""Parameters that describe machines; all others belong to the job."""
+
+
+def cno_of_all(job: ReplayJob) -> FloatArray:
+    """Cost of every configuration over the optimum's, limits ignored as in Fig. 1a, cheapest first `[q]`."""
+    cost = job.problem.tariff.charges(job.measurements.seconds, job.problem.price)
+    return np.sort(cost / job.optimum.cost_usd)
+
+
+def disjoint(job: ReplayJob) -> FloatArray:
+    """CNO that ideal disjoint optimisation ends with, for every reference cluster, best first `[clusters]` (Fig. 1b).
+
+    On the reference cluster the best job parameters are found, then for these the best cluster; both searches are perfect. Where no
+    parameters keep the limits on the reference cluster, the cheapest are taken.
+    """
+    rows = _by_cluster_and_job(job)
+    value = [_value(job, row) for row in range(len(job.problem.space))]
+    cost = job.problem.tariff.charges(job.measurements.seconds, job.problem.price)
+    best_anywhere: dict[tuple[object, ...], float] = {}
+    chosen: dict[tuple[object, ...], tuple[float, float, tuple[object, ...]]] = {}
+    for (cluster, setting), row in rows.items():
+        best_anywhere[setting] = min(best_anywhere.get(setting, math.inf), value[row])
+        here = (value[row], float(cost[row]), setting)
+        if cluster not in chosen or here[:2] < chosen[cluster][:2]:
+            chosen[cluster] = here
+    found = [best_anywhere[setting] for _, _, setting in chosen.values()]
+    return np.sort([math.inf if math.isinf(one) else job.optimum.cno(one) for one in found])
+
+
+def _by_cluster_and_job(job: ReplayJob) -> dict[tuple[tuple[object, ...], tuple[object, ...]], int]:
+    space = job.problem.space
+    names = [parameter.name for parameter in space.parameters]
+    machine = [name for name in names if name in CLUSTER]
+    own = [name for name in names if name not in CLUSTER]
+    found: dict[tuple[tuple[object, ...], tuple[object, ...]], int] = {}
+    for row in range(len(space)):
+        point = space.point(row)
+        found[tuple(point[name] for name in machine), tuple(point[name] for name in own)] = row
+    return found
+
+
+def _value(job: ReplayJob, row: int) -> float:
+    value = true_value(job.problem, job.measurements, row)
+    return math.inf if value is None else value
+
+
+_OF_ONE: Mapping[str, Callable[[ReplayJob], float]] = MappingProxyType(
+    {
+        "within-2": lambda job: float((cno_of_all(job) <= 2).sum()),
+        "worst": lambda job: float(cno_of_all(job)[-1]),
+        "second": lambda job: float(cno_of_all(job)[1]) - 1,
+        "feasible": lambda job: float(sum(math.isfinite(_value(job, row)) for row in range(len(job.problem.space)))),
+        "disjoint-share": lambda job: float((disjoint(job) <= 1 + 1e-9).mean()),
+        "disjoint-p50": lambda job: float(quantiles(disjoint(job), 0.5)),
+        "disjoint-p90": lambda job: float(quantiles(disjoint(job), 0.9)),
+    }
+)
+
+
+def fact(name: str, jobs: Sequence[ReplayJob]) -> float:
+    """A fact by name: of one job, or with `-least` / `-most` the extreme over several."""
+    for ending, join in (("-least", min), ("-most", max)):
+        if name.endswith(ending) and name.removesuffix(ending) in _OF_ONE:
+            return join(_OF_ONE[name.removesuffix(ending)](job) for job in jobs)
+    if name not in _OF_ONE:
+        raise InputError(f"claims: there is no fact {name!r}{hint(name, _OF_ONE)}")
+    return float(np.mean([_OF_ONE[name](job) for job in jobs]))

@@ -1,0 +1,47 @@
+"""Traces → one number per seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from lynceus.lab.spec import Quantity
+from lynceus.lab.statistics import BySeed
+from lynceus.replay import Replay, ReplayJob
+
+
+def by_seed(job: ReplayJob, replays: Sequence[Replay], quantity: Quantity, level: float = 1.1) -> BySeed:
+    """A quantity of every replay; seeds in which it is not defined (no run was stopped, no decision made) are left out."""
+    found = {replay.seed: value_of(job, replay, quantity, level) for replay in replays}
+    return {seed: value for seed, value in found.items() if not math.isnan(value)}
+
+
+def value_of(job: ReplayJob, replay: Replay, quantity: Quantity, level: float) -> float:
+    """One number of one replay; NaN where it is not defined."""
+    steps = replay.steps
+    if quantity == "money":
+        return replay.reached(level).usd
+    if quantity == "trials":
+        return replay.reached(level).trials
+    if quantity == "dfo":
+        return (1.0 if replay.cno_at_stop is None else replay.cno_at_stop) - 1.0
+    if quantity == "violations":
+        return float(replay.cno_at_stop is not None and math.isinf(replay.cno_at_stop))
+    if quantity == "nex":
+        return float(len(steps))
+    if quantity == "spent":
+        return steps[-1].spent_usd if steps else 0.0
+    if quantity == "decision":
+        thought = [step.decision_s for step in steps if step.modelled]
+        return float(np.mean(thought)) if thought else math.nan
+    return estimation_error(job, replay)
+
+
+def estimation_error(job: ReplayJob, replay: Replay) -> float:
+    """Mean of |told − true| / true over the runs that were stopped and of which the model was told something."""
+    told = np.array([step.told_s for step in replay.steps if step.state == "TIMEOUT"])
+    true = np.array([job.measurements.seconds[step.row] for step in replay.steps if step.state == "TIMEOUT"])
+    known = np.isfinite(told)
+    return float(np.mean(np.abs(told[known] - true[known]) / true[known])) if known.any() else math.nan

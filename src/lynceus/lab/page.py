@@ -1,0 +1,214 @@
+"""The results page: every claim beside our number, then every experiment with its tables and pictures. Made from summaries alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lynceus.lab.claims import FEWEST, HEADLINE
+
+
+def page(summaries: Sequence[dict[str, Any]], pictures: dict[str, list[str]]) -> str:
+    """The whole page as Markdown; `pictures` holds paths relative to it, by experiment."""
+    lines = [
+        "# Results",
+        "",
+        "This page is written by `lynceus lab report` from the summaries in `results/`; nothing on it is typed by hand. Run "
+        "`make reproduce` for the quick set or `make reproduce-full` for everything.",
+        "",
+        "How to read it. Money is what an exploration was charged until its best finished, feasible run was within a factor of the "
+        "optimum (CNO), initial samples and stopped runs included; a seed that never got there counts as infinite. Brackets are 95 % "
+        "bootstrap intervals over seeds, drawn in pairs where two competitors are compared. A claim **holds** when our number satisfies "
+        "the published statement, interval included; the statement and its bounds stand in the experiment's file.",
+        "",
+        *_heading(summaries),
+        "",
+        "## Claims of the papers",
+        "",
+        *_claims(summaries),
+        "",
+    ]
+    for summary in summaries:
+        lines += [*_experiment(summary, pictures.get(summary["name"], [])), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _heading(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
+    made: dict[str, set[str]] = {}
+    for summary in summaries:
+        for name, values in summary["made"].items():
+            made.setdefault(name, set()).update(values)
+    if made:
+        dates = sorted(made["date"])
+        span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+        versions = "; ".join(f"{name} {', '.join(sorted(made[name]))}" for name in ("lynceus", "python", "numpy"))
+        yield f"Run {span} with {versions}, on {'; '.join(sorted(made['machine']))}."
+    counts: dict[str, int] = {}
+    for summary in summaries:
+        for claim in summary["claims"]:
+            counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
+    yield ""
+    yield (
+        f"{sum(counts.values())} claims: "
+        + ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+        + "."
+    )
+
+
+def _claims(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
+    yield "| claim | published | ours | seeds | verdict |"
+    yield "|---|---|---|---|---|"
+    for summary in summaries:
+        for claim in summary["claims"]:
+            ours = "–" if claim["ours"] is None else interval(claim["ours"])
+            seeds = "table" if claim["measured"] == "table" else str(claim["seeds"] or "–")
+            verdict = f"**{claim['verdict']}**{_caution(claim)}"
+            note = f" {claim['note']}" if claim["note"] else ""
+            says = f"{claim['says']} ([{summary['source'] or summary['name']}](#{anchor(summary)}))"
+            yield f"| {says} | {claim['published']} | {ours} | {seeds} | {verdict}{note} |"
+
+
+def _caution(claim: dict[str, Any]) -> str:
+    if claim["measured"] == "table" or claim["ours"] is None:
+        return ""
+    if claim["seeds"] < FEWEST:
+        return f" (preliminary: fewer than {FEWEST} seeds)"
+    return "" if claim["seeds"] >= HEADLINE else f" ({claim['seeds']} seeds)"
+
+
+def anchor(summary: dict[str, Any]) -> str:
+    """The fragment that GitHub gives to an experiment's heading."""
+    return "".join(sign for sign in summary["name"].lower() if sign.isalnum() or sign in "-_")
+
+
+def _experiment(summary: dict[str, Any], pictures: Sequence[str]) -> Iterator[str]:
+    yield f"## {summary['name']}"
+    yield ""
+    yield f"{summary['title']}. {summary['source']}".strip().rstrip(".") + "."
+    for picture in pictures:
+        yield ""
+        yield f"![{summary['title']}]({picture})"
+    if summary["across"]:
+        yield ""
+        yield from _across(summary)
+    if summary["table"] and summary["levels"]:
+        yield ""
+        yield from _money(summary)
+    if summary["table"] and len(summary["table"]) <= _LONG:
+        yield ""
+        yield from _others(summary)
+
+
+_LONG = 200
+"""Rows from which on the table of further quantities is left to the CSV file."""
+
+
+def _across(summary: dict[str, Any]) -> Iterator[str]:
+    base = summary["baseline"]
+    yield f"Money relative to **{base}** (geometric mean over jobs; below 1 is cheaper):"
+    yield ""
+    several = len(summary["variants"]) > 1
+    head = ["policy", *(["variant"] if several else []), "until CNO", "jobs", "p50", "p90"]
+    head += ["cheaper / level / dearer (p90)", "jobs with p < 0.05 (Holm)"]
+    yield _cells(head)
+    yield "|" + "---|" * len(head)
+    for row in summary["across"]:
+        first = [row["policy"], *([row["variant"]] if several else []), f"{row['cno']:g}", str(row["jobs"])]
+        outcome = f"{row['wins']} / {row['ties']} / {row['losses']}"
+        yield _cells([*first, interval(row["p50"]), interval(row["p90"]), outcome, str(row["significant"])])
+
+
+def _cells(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(texts)} |"
+
+
+def _money(summary: dict[str, Any]) -> Iterator[str]:
+    yield "<details><summary>Dollars per job, p50 / p90, and seeds that never got there</summary>"
+    yield ""
+    levels = summary["levels"]
+    yield "| job | policy | seeds | " + " | ".join(f"until CNO {level:g}" for level in levels) + " |"
+    yield "|---|---|---|" + "---|" * len(levels)
+    for row in summary["table"]:
+        name = f"{row['job']}, {row['variant']}" if row["variant"] else row["job"]
+        cells = [_level(entry) for entry in row["levels"]]
+        yield f"| {name} | {row['policy']} | {row['seeds']} | {' | '.join(cells)} |"
+    yield ""
+    yield "</details>"
+
+
+def _level(entry: dict[str, Any]) -> str:
+    text = (
+        f"{number(entry['p50'][0])} / {number(entry['p90'][0])} [{number(entry['p90'][1])}, {number(entry['p90'][2])}]"
+    )
+    return f"{text}; {entry['unreached']} not" if entry["unreached"] else text
+
+
+_QUANTITIES = (
+    ("dfo", "distance from the optimum"),
+    ("nex", "runs"),
+    ("spent", "dollars in all"),
+    ("decision", "seconds per decision"),
+    ("error", "error of estimates"),
+)
+
+
+def _others(summary: dict[str, Any]) -> Iterator[str]:
+    yield "<details><summary>Further means over seeds</summary>"
+    yield ""
+    yield "| job | policy | seeds | " + " | ".join(name for _, name in _QUANTITIES) + " |"
+    yield "|---|---|---|" + "---|" * len(_QUANTITIES)
+    for row in summary["table"]:
+        name = f"{row['job']}, {row['variant']}" if row["variant"] else row["job"]
+        cells = [interval(row[key]) if key in row else "–" for key, _ in _QUANTITIES]
+        yield f"| {name} | {row['policy']} | {row['seeds']} | {' | '.join(cells)} |"
+    yield ""
+    yield "</details>"
+
+
+def interval(numbers: Sequence[float | None]) -> str:
+    """`2.3 [1.9, 2.8]`; the number alone where its ends are the same or unknown."""
+    value, low, high = numbers
+    if low == high or (low is None and value is not None):
+        return number(value)
+    return f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def number(value: float | None) -> str:
+    """Three digits; ∞ for what was not reached.
+
+    >>> number(0.01234), number(1234.5), number(None)
+    ('0.0123', '1234', '∞')
+    """
+    if value is None:
+        return "∞"
+    return f"{value:.0f}" if math.fabs(value) >= 1000 else f"{value:.3g}"
+
+
+def as_csv(summary: dict[str, Any]) -> str:
+    """The table of an experiment for spreadsheets: one line per job, variant, policy and level."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    ends = ("", "_low", "_high")
+    statistics = ("p50", "p90", "ratio_p50", "ratio_p90")
+    others = ("dfo", "nex", "spent", "decision", "error", "violations")
+    head = ["job", "variant", "policy", "seeds", "cno", "unreached"]
+    writer.writerow([*head, *(f"{s}{e}" for s in statistics for e in ends), "p", *others])
+    for row in summary["table"]:
+        means = [row[name][0] if name in row else "" for name in others]
+        for entry in row["levels"] or [{}]:
+            first = [
+                row["job"],
+                row["variant"],
+                row["policy"],
+                row["seeds"],
+                entry.get("cno", ""),
+                entry.get("unreached", ""),
+            ]
+            numbers = [value for name in statistics for value in entry.get(name, ("", "", ""))]
+            writer.writerow(
+                [*first, *("inf" if value is None else value for value in numbers), entry.get("p", ""), *means]
+            )
+    return out.getvalue()

@@ -1,0 +1,242 @@
+"""The other end of the pipe: runs in the peers' environment, knows nothing of Lynceus, and speaks one JSON text per line.
+
+    {"start": {...}}   → {"ok": true}       a job: points, prices, deadline, seed
+    {"tell": {...}}    → {"ok": true}       what a run of a row took
+    {"ask": [rows]}    → {"row": n}         the next row, one of those that are open
+
+Candidates are a finite list, as the user of these libraries would have it: a suggestion that is not on the list (not every combination
+exists) or not open is moved to the nearest open row, and the library is told the point that really ran.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+
+class Job:
+    """What a peer knows: the list of points, and the runs so far."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.seed: int = told["seed"] % 2**31
+        self.parameters: list[dict[str, Any]] = told["parameters"]
+        self.codes = np.array(told["codes"])
+        self.features = np.array(told["features"], dtype=float)
+        self.kinds: list[str] = told["kinds"]
+        self.price = np.array(told["price"])
+        self.deadline: float | None = told["deadline"]
+        self.rows: list[int] = []
+        self.usd: list[float] = []
+        self.seconds: list[float] = []
+
+    def nearest(self, codes: list[int], open_rows: list[int]) -> int:
+        """The open row with the fewest steps between the codes (any two categories are one step apart)."""
+        candidates = self.codes[open_rows]
+        ordered = np.array([parameter["ordered"] for parameter in self.parameters])
+        widths = np.maximum(np.array([parameter["values"] for parameter in self.parameters]) - 1, 1)
+        steps = np.abs(candidates - np.array(codes))
+        distance = np.where(ordered, steps / widths, steps > 0).sum(axis=1)
+        return open_rows[int(np.argmin(distance))]
+
+    def late(self, seconds: float) -> float:
+        """ln(time / deadline): above 0 breaks the limit."""
+        return math.log(seconds / self.deadline) if self.deadline else -1.0
+
+
+class Optuna:
+    """Optuna's study, one distribution per parameter, the deadline as a constraint."""
+
+    def __init__(self, job: Job, name: str) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._optuna, self._job = optuna, job
+        kind = optuna.samplers.TPESampler if name == "optuna-tpe" else optuna.samplers.GPSampler
+        sampler = kind(seed=job.seed, n_startup_trials=0, constraints_func=lambda trial: trial.user_attrs["late"])
+        self._study = optuna.create_study(sampler=sampler, direction="minimize")
+        self._spaces = {
+            parameter["name"]: optuna.distributions.IntDistribution(0, parameter["values"] - 1)
+            if parameter["ordered"]
+            else optuna.distributions.CategoricalDistribution(list(range(parameter["values"])))
+            for parameter in job.parameters
+        }
+
+    def tell(self, row: int, usd: float, seconds: float) -> None:
+        """What really ran, as a finished trial."""
+        names = [parameter["name"] for parameter in self._job.parameters]
+        late = (self._job.late(seconds),)
+        trial = self._optuna.trial.create_trial(
+            params=dict(zip(names, self._job.codes[row].tolist(), strict=True)),
+            distributions=self._spaces,
+            value=math.log(usd),
+            user_attrs={"late": late},
+            system_attrs={"constraints": late},
+        )
+        self._study.add_trial(trial)
+
+    def ask(self, open_rows: list[int]) -> int:
+        """The sampler's suggestion."""
+        trial = self._study.ask(self._spaces)
+        codes = [trial.params[parameter["name"]] for parameter in self._job.parameters]
+        # The run itself is told by `tell`, at the point that really ran.
+        self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+        return self._job.nearest(codes, open_rows)
+
+
+class Smac:
+    """SMAC3's random-forest facade. It knows no constraints: a late run is told as the dearest so far."""
+
+    def __init__(self, job: Job, name: str) -> None:
+        import logging
+
+        from ConfigSpace import CategoricalHyperparameter, ConfigurationSpace, OrdinalHyperparameter
+        from smac import HyperparameterOptimizationFacade, Scenario
+
+        logging.disable(logging.CRITICAL)
+        self._job = job
+        space = ConfigurationSpace(seed=job.seed)
+        for parameter in job.parameters:
+            values = list(range(parameter["values"]))
+            kind = OrdinalHyperparameter if parameter["ordered"] else CategoricalHyperparameter
+            space.add(kind(parameter["name"], values))
+        scenario = Scenario(
+            space,
+            deterministic=True,
+            n_trials=10_000,
+            seed=job.seed,
+            output_directory=_scratch(),
+            use_default_config=False,
+        )
+        self._space = space
+        self._smac = HyperparameterOptimizationFacade(
+            scenario,
+            lambda config, seed=0: 0.0,
+            initial_design=HyperparameterOptimizationFacade.get_initial_design(scenario, n_configs=1),
+            overwrite=True,
+            logging_level=logging.CRITICAL,
+        )
+
+    def tell(self, row: int, usd: float, seconds: float) -> None:
+        """What really ran."""
+        from ConfigSpace import Configuration
+        from smac.runhistory import TrialInfo, TrialValue
+
+        names = [parameter["name"] for parameter in self._job.parameters]
+        config = Configuration(self._space, dict(zip(names, self._job.codes[row].tolist(), strict=True)))
+        worst = max([*self._job.usd, usd])
+        cost = math.log(worst if self._job.late(seconds) > 0 else usd)
+        self._smac.tell(TrialInfo(config, seed=0), TrialValue(cost=cost, time=0.0), save=False)
+
+    def ask(self, open_rows: list[int]) -> int:
+        """SMAC's next configuration. One ask per decision: it takes a second, and what it asked for it does not ask for again."""
+        config = self._smac.ask().config
+        return self._job.nearest([int(config[parameter["name"]]) for parameter in self._job.parameters], open_rows)
+
+
+class BoTorch:
+    """Gaussian processes on log cost and log time, log expected improvement under the deadline, best of the open rows."""
+
+    def __init__(self, job: Job, name: str) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        torch.manual_seed(job.seed)
+        self._torch, self._job, self._per_cost = torch, job, name == "botorch-ceipc"
+        columns = []
+        for place, kind in enumerate(job.kinds):
+            values = job.features[:, place]
+            if kind in ("categorical", "nominal", "category"):
+                columns += [(values == value).astype(float) for value in np.unique(values)]
+            else:
+                span = np.ptp(values)
+                columns.append((values - values.min()) / (span if span > 0 else 1.0))
+        self._x = torch.tensor(np.stack(columns, axis=1), dtype=torch.double)
+
+    def tell(self, row: int, usd: float, seconds: float) -> None:
+        """Nothing is kept but what the job remembers."""
+
+    def ask(self, open_rows: list[int]) -> int:
+        """The open row with the largest acquisition."""
+        from botorch.acquisition.analytic import LogConstrainedExpectedImprovement, LogExpectedImprovement
+        from botorch.fit import fit_gpytorch_mll
+        from botorch.models import ModelListGP, SingleTaskGP
+        from botorch.models.transforms import Standardize
+        from gpytorch.mlls import ExactMarginalLogLikelihood, SumMarginalLogLikelihood
+
+        torch, job = self._torch, self._job
+        x = self._x[job.rows]
+        targets = [np.log(job.usd), np.log(job.seconds)] if job.deadline else [np.log(job.usd)]
+        models = [
+            SingleTaskGP(x, torch.tensor(y, dtype=torch.double).unsqueeze(-1), outcome_transform=Standardize(1))
+            for y in targets
+        ]
+        best = [math.log(usd) for usd, s in zip(job.usd, job.seconds, strict=True) if job.late(s) <= 0]
+        incumbent = min(best) if best else max(math.log(usd) for usd in job.usd)
+        if job.deadline:
+            model: Any = ModelListGP(*models)
+            fit_gpytorch_mll(SumMarginalLogLikelihood(model.likelihood, model))
+            score = LogConstrainedExpectedImprovement(
+                model,
+                best_f=incumbent,
+                objective_index=0,
+                constraints={1: (None, math.log(job.deadline))},
+                maximize=False,
+            )
+        else:
+            model = models[0]
+            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+            score = LogExpectedImprovement(model, best_f=incumbent, maximize=False)
+        with torch.no_grad():
+            candidates = self._x[open_rows]
+            worth = score(candidates.unsqueeze(1))
+            if self._per_cost:
+                worth = worth - models[0].posterior(candidates).mean.squeeze(-1)
+        return open_rows[int(torch.argmax(worth))]
+
+
+def _scratch() -> str:
+    import tempfile
+
+    return tempfile.mkdtemp(prefix="lynceus-smac-")
+
+
+LIBRARIES = {"optuna": Optuna, "smac": Smac, "botorch": BoTorch}
+
+
+def main(library: str) -> None:
+    """Answer until the pipe is closed."""
+    say, sys.stdout = sys.stdout, sys.stderr  # a library that prints must not speak into the pipe
+    try:
+        __import__(library)
+    except ImportError as error:
+        print(json.dumps({"missing": str(error)}), file=say, flush=True)
+        return
+    print(json.dumps({"ready": library}), file=say, flush=True)
+    job: Job | None = None
+    peer: Any = None
+    for line in sys.stdin:
+        message = json.loads(line)
+        answer: dict[str, Any] = {"ok": True}
+        try:
+            if "start" in message:
+                job = Job(message["start"])
+                peer = LIBRARIES[library](job, message["start"]["peer"])
+            elif job is not None and "tell" in message:
+                told = message["tell"]
+                job.rows.append(told["row"])
+                job.usd.append(told["usd"])
+                job.seconds.append(told["seconds"])
+                peer.tell(told["row"], told["usd"], told["seconds"])
+            else:
+                answer = {"row": peer.ask(message["ask"])}
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=say, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

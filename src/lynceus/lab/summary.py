@@ -1,0 +1,204 @@
+"""An experiment in a few kilobytes: tables, comparisons, curves and verdicts, as plain data that is committed beside the code.
+
+Pages and pictures are made from summaries alone, so they can be made again without the traces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from lynceus.lab.cell import limited, loaded
+from lynceus.lab.claims import Judged, judge
+from lynceus.lab.curves import curve
+from lynceus.lab.experiment import Experiment, Place
+from lynceus.lab.measures import by_seed
+from lynceus.lab.spec import MeasureSpec, Quantity
+from lynceus.lab.statistics import BySeed, Estimate, estimate, holm, ratio, signed_rank, verdict_of
+from lynceus.lab.store import Kept, Store
+from lynceus.replay import ReplayJob
+
+_ALWAYS: tuple[Quantity, ...] = ("nex", "spent", "decision", "error", "dfo", "violations")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """An experiment and the traces that there are of it."""
+
+    experiment: Experiment
+    store: Store
+    _memory: dict[Place, list[Kept]] = field(default_factory=dict, compare=False, repr=False)
+
+    def kept(self, place: Place) -> list[Kept]:
+        """The traces at a place; read once."""
+        if place not in self._memory:
+            seeds = self.experiment.seeds(place.policy)
+            self._memory[place] = self.store.read(self.experiment.settings[place], seeds)
+        return self._memory[place]
+
+    def job(self, place: Place) -> ReplayJob:
+        """The job as it was asked at a place."""
+        setting = self.experiment.settings[place]
+        return limited(loaded(setting.job, setting.options), setting.trials)
+
+    def values(self, place: Place, quantity: Quantity, level: float = 1.1) -> BySeed:
+        """One number per seed that was run."""
+        return by_seed(self.job(place), [kept.replay for kept in self.kept(place)], quantity, level)
+
+    def plain_job(self, name: str) -> ReplayJob:
+        """A job under the experiment's own options, for facts of its table."""
+        return loaded(name, self.experiment.spec.options)
+
+    @cached_property
+    def jobs(self) -> list[str]:
+        """The jobs of which anything was run."""
+        if not self.experiment.settings:
+            return self.experiment.jobs
+        return list(dict.fromkeys(place.job for place in self.experiment.settings if self.kept(place)))
+
+
+def summarise(experiment: Experiment, store: Store) -> dict[str, Any]:
+    """The whole summary; empty tables where nothing was run."""
+    evidence = Evidence(experiment, store)
+    spec = experiment.spec
+    return {
+        "name": experiment.name,
+        "title": spec.title,
+        "source": spec.source,
+        "made": _made(kept for place in experiment.settings for kept in evidence.kept(place)),
+        "jobs": evidence.jobs,
+        "policies": experiment.policies,
+        "variants": experiment.variants,
+        "baseline": spec.baseline or next(iter(experiment.policies), None),
+        "levels": spec.levels,
+        "table": [_row(evidence, place) for place in experiment.settings if evidence.kept(place)],
+        "across": _across(evidence),
+        "claims": [_claim(judged) for judged in _judged(evidence)],
+        "curves": [
+            {"title": figure.title, "kind": figure.kind, "log": figure.log, "panels": curve(evidence, figure)}
+            for figure in spec.figures
+        ],
+    }
+
+
+def _row(evidence: Evidence, place: Place) -> dict[str, Any]:
+    """One line of the table: a competitor on a job in a variant, compared with the baseline by seed."""
+    experiment = evidence.experiment
+    base = Place(place.job, experiment.spec.baseline or experiment.policies[0], place.variant)
+    row: dict[str, Any] = {
+        "job": place.job,
+        "policy": place.policy,
+        "variant": place.variant,
+        "seeds": len(evidence.kept(place)),
+        "levels": [],
+    }
+    for level in experiment.spec.levels:
+        own, other = evidence.values(place, "money", level), evidence.values(base, "money", level)
+        entry: dict[str, Any] = {
+            "cno": level,
+            "p50": _numbers(estimate([own], "p50")),
+            "p90": _numbers(estimate([own], "p90")),
+            "unreached": sum(math.isinf(value) for value in own.values()),
+        }
+        if place != base and other:
+            entry["ratio_p50"] = _numbers(ratio([own], [other], "p50"))
+            entry["ratio_p90"] = _numbers(ratio([own], [other], "p90"))
+            entry["p"] = _number(signed_rank(own, other))
+        row["levels"].append(entry)
+    for quantity in _ALWAYS:
+        values = evidence.values(place, quantity)
+        if values:
+            row[quantity] = _numbers(estimate([values], "mean"))
+    return row
+
+
+def _across(evidence: Evidence) -> list[dict[str, Any]]:
+    """Every competitor against the baseline over all jobs: geometric means, wins, and signed ranks with Holm's correction."""
+    experiment = evidence.experiment
+    if not experiment.policies:
+        return []
+    base = experiment.spec.baseline or experiment.policies[0]
+    found = []
+    for variant in experiment.variants:
+        for policy in experiment.policies:
+            for level in experiment.spec.levels:
+                pairs = _pairs(evidence, policy, base, variant, level)
+                if policy == base or not pairs:
+                    continue
+                above, below = [list(side) for side in zip(*pairs, strict=True)]
+                each = [ratio([one], [other], "p90") for one, other in pairs]
+                outcomes = [verdict_of(one) for one in each]
+                corrected = holm([signed_rank(one, other) for one, other in pairs])
+                found.append(
+                    {
+                        "policy": policy,
+                        "variant": variant,
+                        "cno": level,
+                        "jobs": len(pairs),
+                        "p50": _numbers(ratio(above, below, "p50")),
+                        "p90": _numbers(ratio(above, below, "p90")),
+                        "wins": outcomes.count("win"),
+                        "ties": outcomes.count("tie"),
+                        "losses": outcomes.count("loss"),
+                        "significant": sum(p < 0.05 for p in corrected),
+                    }
+                )
+    return found
+
+
+def _pairs(evidence: Evidence, policy: str, base: str, variant: str, level: float) -> list[tuple[BySeed, BySeed]]:
+    """Money by seed of a competitor and of the baseline, for every job that both have run."""
+    pairs = []
+    for job in evidence.jobs:
+        own, other = Place(job, policy, variant), Place(job, base, variant)
+        if evidence.kept(own) and evidence.kept(other):
+            pairs.append((evidence.values(own, "money", level), evidence.values(other, "money", level)))
+    return pairs
+
+
+def _judged(evidence: Evidence) -> Iterable[Judged]:
+    def values(job: str, policy: str, variant: str, measure: MeasureSpec) -> BySeed:
+        return evidence.values(Place(job, policy, variant), measure.quantity, measure.level)
+
+    for claim in evidence.experiment.spec.claims:
+        yield judge(claim, evidence.experiment.jobs, values, evidence.plain_job)
+
+
+def _claim(judged: Judged) -> dict[str, Any]:
+    claim = judged.claim
+    return {
+        "id": claim.id,
+        "says": claim.says,
+        "published": claim.published,
+        "ours": None if judged.found is None else _numbers(judged.found),
+        "seeds": 0 if judged.found is None else judged.found.seeds,
+        "measured": claim.measure.kind,
+        "verdict": str(judged.verdict),
+        "note": claim.note,
+    }
+
+
+def _made(kept: Iterable[Kept]) -> dict[str, list[str]]:
+    """Dates, versions and machines of the traces, each once."""
+    found: dict[str, set[str]] = {}
+    for one in kept:
+        for name in ("date", "lynceus", "python", "numpy", "machine"):
+            found.setdefault(name, set()).add(str(one.made[name]))
+    return {name: sorted(values) for name, values in found.items()}
+
+
+def _numbers(found: Estimate) -> list[float | None]:
+    return [_number(found.value), _number(found.low), _number(found.high)]
+
+
+def _number(value: float) -> float | None:
+    """Four digits are more than the seeds tell; what is not finite is null in JSON."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+def worth_showing(summaries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Summaries in which there is anything to show."""
+    return [one for one in summaries if one["table"] or one["curves"] or one["claims"]]

@@ -1,0 +1,30 @@
+"""Systems that others built, as rows of the table of presets: what Lynceus is measured against."""
+
+from __future__ import annotations
+
+from lynceus.acquisition.gains import ConstrainedImprovement
+from lynceus.choose import FirstOf, Rollout
+from lynceus.choose.disjoint import Disjoint
+from lynceus.choose.scale_out import LowestPredicted, OptimalDesign
+from lynceus.errors import InputError
+from lynceus.policy.policy import Policy
+from lynceus.surrogate.scale_out import ScaleOut
+from lynceus.surrogate.trees import Trees
+from lynceus.timeout import LowerBound, NoCap, Timeout
+
+_NONE = Timeout(NoCap(), LowerBound())
+JOB_PARAMETERS = ("learning_rate", "batch_size", "sync", "data_fraction")
+"""What is not the cluster, in the jobs that ship."""
+
+
+def disjoint(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
+    """Parameters on a random reference cluster first, then the cluster; EIc per dollar inside both."""
+    inner = Rollout(ConstrainedImprovement(), depth=lookahead or 0)
+    return Policy("disjoint", Disjoint(inner, JOB_PARAMETERS), Trees(), timeout or _NONE)
+
+
+def ernest(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
+    """Two runs of every machine type, a scale-out model each, then the lowest predictions one after the other."""
+    if lookahead:
+        raise InputError("lookahead: policy 'ernest' runs what it predicts to be cheapest; leave lookahead out.")
+    return Policy("ernest", FirstOf((OptimalDesign(), LowestPredicted())), ScaleOut(), timeout or _NONE)

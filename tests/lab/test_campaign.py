@@ -1,0 +1,116 @@
+"""Campaigns: nothing is run twice, a crash loses nothing else, and every engine gives the same traces."""
+
+import os
+import signal
+
+import pytest
+
+from lab_cases import Counting, changed, timeless
+from lynceus.errors import InputError
+from lynceus.lab.campaign import run_cells
+from lynceus.lab.cell import Cell, run_cell
+from lynceus.lab.engines import Crashed, InProcess, Processes, engine_named
+from lynceus.lab.experiment import load_experiment
+from lynceus.lab.store import Store
+
+
+def test_a_trace_comes_back_as_it_was(experiment_file, tmp_path):
+    store = Store(tmp_path / "store")
+    for cell in load_experiment(experiment_file).cells(1):
+        done = run_cell(cell)
+        store.keep(done)
+        kept = store.read(cell.setting, [cell.seed])
+        assert len(kept) == 1
+        assert repr(kept[0].replay) == repr(done.replay)
+        assert kept[0].made["lynceus"]
+        assert kept[0].made["wall_s"] > 0
+
+
+def test_finished_cells_are_not_run_again(experiment_file, tmp_path):
+    store, cells = Store(tmp_path / "store"), load_experiment(experiment_file).cells()
+    interrupted = Counting(stop_after=5)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(cells, interrupted, store)
+    rest = Counting()
+    ran = run_cells(cells, rest, store)
+    assert (ran.asked, ran.found, ran.made, ran.crashed) == (12, 5, 7, ())
+    assert interrupted.ran + rest.ran == cells
+    assert run_cells(cells, Counting(), store).made == 0
+
+
+def test_a_crash_in_one_cell_loses_nothing_else(experiment_file, tmp_path):
+    store, cells = Store(tmp_path / "store"), load_experiment(experiment_file).cells()
+    ran = run_cells(cells, Counting(crash=[3]), store)
+    assert ran.made == 11
+    assert [one.cell for one in ran.crashed] == [cells[3]]
+    assert store.missing(cells) == [cells[3]]
+
+
+def test_experiments_share_equal_cells(experiment_file, tmp_path):
+    store = Store(tmp_path / "store")
+    run_cells(load_experiment(experiment_file).cells(), InProcess(), store)
+    changed(experiment_file, "title: A toy", "title: Another toy")
+    changed(experiment_file, "  plain: random\n", "  plain: random\n  sweep: sweep\n")
+    cells = load_experiment(experiment_file).cells()
+    assert {cell.setting.written()["policy"]["name"] for cell in store.missing(cells)} == {"sweep"}
+
+
+def test_a_longer_replay_stands_for_a_shorter_one(experiment_file, tmp_path):
+    store = Store(tmp_path / "store")
+    whole = load_experiment(experiment_file)
+    run_cells(whole.cells(), InProcess(), store)
+    changed(experiment_file, "seeds: 4\n", "seeds: 4\nuntil: 1.5\ntrials: 15\n")
+    short = load_experiment(experiment_file)
+    assert store.missing(short.cells()) == []
+    for place, setting in short.settings.items():
+        for seed in range(4):
+            (kept,) = store.read(setting, [seed])
+            alone = run_cell(Cell(setting, seed)).replay
+            assert timeless(kept.replay)[2] == timeless(alone)[2], place
+
+
+def test_processes_give_the_traces_of_one_process(experiment_file):
+    cells = load_experiment(experiment_file).cells(2)
+    alone = {result.cell: timeless(result.replay) for result in InProcess()(cells)}
+    together = {result.cell: timeless(result.replay) for result in Processes(2)(cells)}
+    assert together == alone
+
+
+def test_a_process_that_dies_takes_only_its_cell_along(experiment_file, monkeypatch):
+    experiment = load_experiment(experiment_file)
+    cells = experiment.cells(2)
+    # A job file that is a named pipe without a writer would hang; one that kills its reader is simpler: a policy cannot
+    # do that, so the pool itself is killed from outside while it works.
+    engine = Processes(1)
+    results = []
+    killed = False
+    for result in engine(cells):
+        results.append(result)
+        if not killed:
+            killed = True
+            import multiprocessing
+
+            for child in multiprocessing.active_children():
+                os.kill(child.pid, signal.SIGKILL)
+    assert killed
+    assert {result.cell for result in results} == set(cells)
+    assert not [result for result in results if isinstance(result, Crashed)]
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "message"),
+    [
+        ("lokal", 1, "engine: 'lokal' came; choose local, ray, or ray://"),
+        ("local", 0, "workers: 0 came; give at least 1"),
+    ],
+)
+def test_an_engine_is_chosen_by_name(name, workers, message):
+    with pytest.raises(InputError, match=message):
+        engine_named(name, workers)
+
+
+def test_a_store_that_cannot_be_written_is_one_sentence(experiment_file, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run_cell(load_experiment(experiment_file).cells(1)[0])
+    with pytest.raises(InputError, match=r"--store: .* cannot be written"):
+        Store(tmp_path / "file").keep(done)

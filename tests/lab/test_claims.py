@@ -1,0 +1,59 @@
+"""Verdicts on claims."""
+
+import math
+
+import pytest
+
+from lynceus.errors import InputError
+from lynceus.lab.claims import Verdict, judge, meets, verdict
+from lynceus.lab.spec import ClaimSpec, MeasureSpec
+from lynceus.lab.statistics import Estimate
+
+
+@pytest.mark.parametrize(
+    ("numbers", "holds", "direction", "expected"),
+    [
+        ((6, 5, 7), ">= 5", "> 1", Verdict.HOLDS),
+        ((6, 3, 7), ">= 5", "> 1", Verdict.UNCLEAR),
+        ((3, 2, 4), ">= 5", "> 1", Verdict.DIRECTION),
+        ((1.2, 0.8, 2), ">= 5", "> 1", Verdict.UNCLEAR),
+        ((0.9, 0.8, 0.95), ">= 5", "> 1", Verdict.FAILS),
+        ((3, 2, 4), ">= 5", None, Verdict.FAILS),
+        ((0.4, 0.1, 0.9), "0.3..0.5", None, Verdict.HOLDS),
+        ((0.6, 0.1, 0.9), "0.3..0.5", None, Verdict.FAILS),
+        ((-0.2, -0.3, -0.1), "0.3..0.5", "> 0", Verdict.FAILS),
+        ((6, math.nan, math.nan), ">= 5", None, Verdict.UNCLEAR),
+        ((math.inf, math.inf, math.inf), ">= 5", None, Verdict.HOLDS),
+    ],
+)
+def test_a_bound_must_be_cleared_surely(numbers, holds, direction, expected):
+    assert verdict(Estimate(*numbers, seeds=50), holds, direction) is expected
+
+
+@pytest.mark.parametrize("condition", ["about 5", "5", ">> 3", "1..", ""])
+def test_a_condition_that_says_nothing_is_refused(condition):
+    with pytest.raises(InputError, match="cannot read the condition"):
+        meets(1.0, condition)
+
+
+def claim(**measure):
+    return ClaimSpec(id="x", says="x", published="2×", measure=MeasureSpec(**measure), holds="> 1")
+
+
+VALUES = {("a", "slow"): {0: 4.0, 1: 6.0}, ("a", "fast"): {0: 2.0, 1: 3.0}, ("b", "slow"): {0: 1.0}, ("b", "fast"): {}}
+
+
+def values(job, policy, variant, measure):
+    return VALUES[job, policy]
+
+
+def test_what_was_not_run_is_not_measured():
+    judged = judge(claim(kind="ratio", of="slow", to="fast"), ["a", "b"], values, lambda name: None)
+    assert (judged.found, judged.verdict) == (None, Verdict.UNMEASURED)
+
+
+def test_a_saving_is_one_minus_the_ratio():
+    judged = judge(claim(kind="saving", of="fast", to="slow", statistic="p50"), ["a"], values, lambda name: None)
+    assert judged.found is not None
+    assert judged.found.value == pytest.approx(0.5)
+    assert judged.found.low <= judged.found.value <= judged.found.high

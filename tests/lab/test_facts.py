@@ -1,0 +1,49 @@
+"""Facts of tables, by hand and by brute force."""
+
+import math
+
+import pytest
+
+from lynceus.errors import InputError
+from lynceus.lab.cell import loaded
+from lynceus.lab.facts import cno_of_all, disjoint, fact
+from lynceus.lab.spec import OptionsSpec
+from lynceus.replay.score import true_value
+
+
+@pytest.fixture
+def toy(job):
+    # The cluster's parameters are known by name; `vm` is none of the names that ship, so the toy calls it otherwise.
+    table = job.with_name("toy.csv")
+    table.write_text(table.read_text().replace("vm,nodes", "vm_type,nodes"))
+    job.write_text(job.read_text().replace("{vm:", "{vm_type:"))
+    loaded.cache_clear()
+    return loaded(str(job), OptionsSpec())
+
+
+def test_disjoint_optimisation_by_brute_force(toy):
+    space = toy.problem.space
+    points = [space.point(row) for row in range(len(space))]
+    values = [true_value(toy.problem, toy.measurements, row) for row in range(len(space))]
+    worth = [math.inf if value is None else value for value in values]
+    costs = [toy.problem.cost(row, float(toy.measurements.seconds[row])) for row in range(len(space))]
+    found = []
+    for vm, nodes in {(point["vm_type"], point["nodes"]) for point in points}:
+        here = [row for row, point in enumerate(points) if (point["vm_type"], point["nodes"]) == (vm, nodes)]
+        rate = points[min(here, key=lambda row: (worth[row], costs[row]))]["rate"]
+        found.append(min(worth[row] for row, point in enumerate(points) if point["rate"] == rate) / toy.optimum.value)
+    assert disjoint(toy) == pytest.approx(sorted(found))
+
+
+def test_counts_and_extremes(toy):
+    cno = cno_of_all(toy)
+    assert fact("within-2", [toy]) == (cno <= 2).sum()
+    assert fact("worst-most", [toy, toy]) == cno.max()
+    assert fact("feasible-least", [toy]) == sum(
+        true_value(toy.problem, toy.measurements, row) is not None for row in range(24)
+    )
+
+
+def test_an_unknown_fact_is_told_the_nearest(toy):
+    with pytest.raises(InputError, match="there is no fact 'wurst'; did you mean 'worst'"):
+        fact("wurst", [toy])

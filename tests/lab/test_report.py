@@ -1,0 +1,105 @@
+"""From traces to a page."""
+
+import csv
+import itertools
+import json
+import math
+
+import pytest
+
+from lab_cases import changed
+from lynceus.errors import InputError
+from lynceus.lab.campaign import run_cells
+from lynceus.lab.curves import course
+from lynceus.lab.engines import InProcess
+from lynceus.lab.experiment import Place, load_experiment
+from lynceus.lab.report import read_summaries, write_page, write_summaries
+from lynceus.lab.store import Store
+from lynceus.lab.summary import Evidence, summarise
+
+
+@pytest.fixture
+def store(experiment_file, tmp_path):
+    store = Store(tmp_path / "store")
+    run_cells(load_experiment(experiment_file).cells(), InProcess(), store)
+    return store
+
+
+def test_a_summary_says_what_the_traces_say(experiment_file, store):
+    experiment = load_experiment(experiment_file)
+    summary = summarise(experiment, store)
+    evidence = Evidence(experiment, store)
+    row = next(row for row in summary["table"] if row["policy"] == "capped")
+    money = evidence.values(Place(experiment.jobs[0], "capped"), "money", 1.0)
+    assert row["seeds"] == 4
+    assert row["levels"][2]["p50"][0] == pytest.approx(
+        sorted(money.values())[1] / 2 + sorted(money.values())[2] / 2, rel=1e-3
+    )
+    assert row["levels"][2]["unreached"] == 0
+    (claim,) = summary["claims"]
+    assert claim["verdict"] == "holds"
+    assert claim["seeds"] == 4
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_the_page_is_made_from_summaries_alone(experiment_file, store, tmp_path):
+    out = tmp_path / "docs" / "results"
+    write_summaries([load_experiment(experiment_file)], store, out)
+    page = write_page(out, tmp_path / "docs" / "results.md")
+    text = page.read_text()
+    assert "Caps save money ([nobody, Fig. 1](#experiment))" in text
+    assert "**holds** (preliminary: fewer than 30 seeds)" in text
+    for number in (1, 2, 3, 4):
+        assert f"(results/experiment-{number}.png)" in text
+        assert (out / f"experiment-{number}.svg").stat().st_size > 1000
+    for path in store.folder.rglob("*.parquet"):
+        path.unlink()
+    assert write_page(out, tmp_path / "docs" / "results.md").read_text() == text
+    with (out / "experiment.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3 * 3
+    assert {row["policy"] for row in rows} == {"capped", "LA=0", "plain"}
+
+
+def test_what_was_not_run_keeps_its_older_summary(experiment_file, store, tmp_path):
+    out = tmp_path / "results"
+    write_summaries([load_experiment(experiment_file)], store, out)
+    before = read_summaries(out)
+    assert write_summaries([load_experiment(experiment_file)], Store(tmp_path / "empty"), out) == []
+    assert read_summaries(out) == before
+
+
+def test_without_summaries_there_is_no_page(tmp_path):
+    with pytest.raises(InputError, match="has no summaries yet; run an experiment first"):
+        write_page(tmp_path, tmp_path / "page.md")
+
+
+def test_a_replay_that_has_ended_stays_where_it_ended(experiment_file, store):
+    experiment = load_experiment(experiment_file)
+    replays = [kept.replay for kept in Evidence(experiment, store).kept(Place(experiment.jobs[0], "plain"))]
+    money, cno = course(replays)
+    assert len(money) == max(len(replay.steps) for replay in replays)
+    assert cno[-1] == 1.0
+    assert all(after >= before for before, after in itertools.pairwise(money))
+
+
+def test_distances_and_budgets_by_variant(experiment_file, tmp_path):
+    text = 'variants:\n  "2": {budget: {means: 2}}\n  "6": {budget: {means: 6}}\nuntil: end\nseeds: 4\n'
+    changed(experiment_file, "seeds: 4\n", text)
+    changed(
+        experiment_file,
+        "  - {kind: cdf",
+        '  - {kind: by-variant, title: "DFO", quantity: dfo, statistic: p50}\n  - {kind: cdf',
+    )
+    changed(experiment_file, "level: 1, statistic: p50", 'level: 1, statistic: p50, variant: "6"')
+    store = Store(tmp_path / "other")
+    experiment = load_experiment(experiment_file)
+    run_cells(experiment.cells(), InProcess(), store)
+    summary = summarise(experiment, store)
+    panel = summary["curves"][0]["panels"][0]
+    assert [line["x"] for line in panel["lines"]] == [["2", "6"]] * 3
+    for row in summary["table"]:
+        budget = Evidence(experiment, store).job(Place(row["job"], row["policy"], row["variant"])).problem.budget.usd
+        assert row["spent"][0] <= budget * 1.001  # a summary keeps four digits
+        assert row["dfo"][0] is None or row["dfo"][0] >= 0
+        assert not math.isnan(row["nex"][0])

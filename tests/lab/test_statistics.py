@@ -1,0 +1,91 @@
+"""Statistics against NumPy, SciPy and Monte Carlo."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lynceus.lab.statistics import Estimate, estimate, holm, quantiles, ratio, signed_rank, statistic, verdict_of
+
+NUMBERS = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=30)
+
+
+@given(NUMBERS, st.sampled_from([0.1, 0.5, 0.9]))
+def test_quantiles_are_numpys(values, q):
+    assert quantiles(np.array(values), q) == pytest.approx(np.quantile(values, q))
+
+
+@given(NUMBERS, st.integers(0, 5))
+def test_who_never_got_there_counts_as_infinite(values, lost):
+    sample = np.array([*values, *[math.inf] * lost])
+    p50 = float(statistic(sample, "p50"))
+    assert math.isinf(p50) == (lost > 0 and math.ceil(0.5 * (len(sample) - 1)) >= len(values))
+    assert float(statistic(sample, "share")) == pytest.approx(len(values) / len(sample))
+
+
+def test_a_ratio_is_a_geometric_mean_over_jobs():
+    above = [{0: 2.0, 1: 2.0}, {0: 8.0, 1: 8.0}]
+    below = [{0: 1.0, 1: 1.0}, {0: 1.0, 1: 1.0}]
+    assert ratio(above, below, "p50").value == pytest.approx(4.0)
+
+
+def test_only_common_seeds_are_compared():
+    found = ratio([{0: 2.0, 1: 4.0, 7: 1000.0}], [{0: 1.0, 1: 2.0, 8: 1e-9}], "p90")
+    assert (found.value, found.seeds) == (pytest.approx(2.0), 2)
+    assert ratio([{0: 1.0}], [{1: 1.0}], "p50").seeds == 0
+
+
+def test_pairs_cancel_what_seeds_have_in_common():
+    rng = np.random.default_rng(0)
+    luck = np.exp(rng.normal(0, 2, 50))
+    above, below = dict(enumerate(1.5 * luck)), dict(enumerate(luck))
+    found = ratio([above], [below], "p50")
+    assert found.low == pytest.approx(1.5)
+    assert found.high == pytest.approx(1.5)
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say():
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(200):
+        found = estimate([dict(enumerate(rng.exponential(1.0, 60)))], "p50")
+        hits += found.low <= math.log(2) <= found.high
+    assert 0.88 <= hits / 200 <= 1.0
+
+
+def test_one_seed_has_no_interval():
+    assert math.isnan(estimate([{0: 3.0}], "p90").low)
+
+
+def test_holm_is_never_below_the_raw_and_keeps_the_order():
+    raw = [0.04, 0.001, 0.03, 0.5]
+    corrected = holm(raw)
+    assert corrected == pytest.approx([0.09, 0.004, 0.09, 0.5])
+    assert all(one >= other for one, other in zip(corrected, raw, strict=True))
+
+
+def test_signed_ranks_see_a_shift_and_no_shift():
+    rng = np.random.default_rng(2)
+    luck = rng.normal(0, 1, 40)
+    below = dict(enumerate(np.exp(luck)))
+    assert signed_rank(dict(enumerate(np.exp(luck + 0.5 + 0.1 * rng.normal(size=40)))), below) < 1e-6
+    assert signed_rank(below, below) == 1.0
+    assert signed_rank(dict(enumerate(np.exp(luck + rng.normal(size=40)))), below) > 0.01
+
+
+def test_a_seed_that_only_one_got_through_is_the_largest_difference():
+    above = dict.fromkeys(range(12), 1.0)
+    below = dict(above)
+    assert signed_rank({**above, **dict.fromkeys(range(8), math.inf)}, below) < 0.05
+    both = dict.fromkeys(range(12), math.inf)
+    assert signed_rank(both, both) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("found", "word"),
+    [(Estimate(0.5, 0.4, 0.9, 9), "win"), (Estimate(2, 1.1, 3, 9), "loss"), (Estimate(0.9, 0.7, 1.2, 9), "tie")],
+)
+def test_wins_and_losses_are_sure(found, word):
+    assert verdict_of(found) == word
