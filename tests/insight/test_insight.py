@@ -234,6 +234,12 @@ def test_a_forecast_is_consistent_and_never_above_the_budget(parallel: int, tria
     assert found.run_high_usd == pytest.approx(4.0 / 6)
 
 
+def test_a_forecast_warns_when_only_money_bounds_a_run() -> None:
+    found = forecast(Problem(SPACE, budget=Budget(5.0)), preset("random"), parallel=4)
+    assert "one after another" in found.warning
+    assert not forecast(PROBLEM, preset("sweep"), parallel=4).warning
+
+
 def test_a_forecast_without_bounds_says_so() -> None:
     found = forecast(Problem(SPACE), preset("obol"))
     assert math.isinf(found.worst_spend_usd)

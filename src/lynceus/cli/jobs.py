@@ -128,7 +128,8 @@ def plan_shown(prepared: Prepared, predicted: Forecast, parallel: int) -> Render
     )
     table.add_row("worst case", f"{usd(predicted.worst_spend_usd)}; {format_duration(predicted.worst_time_s)}")
     table.add_row("basis", escape(predicted.basis))
-    notes = [f"[yellow]note:[/] {escape(note)}" for note in prepared.notes]
+    said = [*prepared.notes, *([predicted.warning] if predicted.warning else [])]
+    notes = [f"[yellow]note:[/] {escape(note)}" for note in said]
     return Group(f"[bold]{escape(prepared.job.name)}[/]", table, *notes)
 
 

@@ -40,6 +40,8 @@ class Forecast:
     worst_time_s: float
     basis: str
     """How expectation and worst case were made."""
+    warning: str = ""
+    """A sentence about what makes this search slower or dearer than it need be."""
 
 
 def forecast(problem: Problem, policy: Policy, *, parallel: int = 1) -> Forecast:
@@ -76,17 +78,33 @@ def forecast(problem: Problem, policy: Policy, *, parallel: int = 1) -> Forecast
         worst_spend_usd=min(budget.usd, most * dearest),
         worst_time_s=_longest(problem, limit_s, low, most, parallel),
         basis=_basis(limit_s, problem),
+        warning=_warning(problem, policy, parallel),
+    )
+
+
+def _warning(problem: Problem, policy: Policy, parallel: int) -> str:
+    """A run that only money can stop reserves all of it."""
+    if math.isinf(problem.budget.usd) or not math.isinf(_useful_s(problem, policy)):
+        return ""
+    slower = ", so that trials run one after another" if parallel > 1 else ""
+    return (
+        "nothing but the budget bounds a run: each trial reserves all the money that is left"
+        f"{slower}; add a constraint on runtime, or trial.max_duration"
     )
 
 
 def run_limit_s(problem: Problem, policy: Policy) -> float:
-    """The longest time of a run: a fixed cap, or the deadline when runs are stopped there."""
+    """The longest time of a run: a fixed cap, the deadline when runs are stopped there, or what money can buy."""
+    return min(_useful_s(problem, policy), _money_limit(problem))
+
+
+def _useful_s(problem: Problem, policy: Policy) -> float:
+    """When a run is stopped at the latest, whatever money is left."""
     cap = policy.timeout.cap
     fixed = math.inf
     if isinstance(cap, AtMost):
         fixed, cap = cap.seconds, cap.cap
-    deadline = math.inf if isinstance(cap, NoCap) else float(np.max(problem.ceiling_s))
-    return min(fixed, deadline, _money_limit(problem))
+    return min(fixed, math.inf if isinstance(cap, NoCap) else float(np.max(problem.ceiling_s)))
 
 
 def _money_limit(problem: Problem) -> float:
