@@ -157,7 +157,14 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "an unknown policy": (GOOD + "policy: lynkeus", "job.yaml:11: policy: there is no 'lynkeus'"),
     "an unknown executor": (GOOD + "executor: {kind: mars}", "job.yaml:11: executor.kind: 'mars' came"),
-    "fidelity": (GOOD + "fidelity: {values: [1, 2]}", "'fidelity' is not used here: searching on samples"),
+    "fidelity": (
+        GOOD + "fidelity: {values: [1, 2]}",
+        "'fidelity' is not used here: the share of the data is a parameter",
+    ),
+    "a fraction of nothing": (GOOD + "fraction: levl", "fraction: 'levl' is no parameter of the space. Did you mean"),
+    "a fraction in percent": (GOOD + "fraction: level", "fraction: level holds 2; a share of the data lies above 0"),
+    "a fraction of a word": (GOOD + "fraction: 3", "fraction: 3 came: name the parameter"),
+    "a fraction misspelt": (GOOD + "fraction: {column: level, answer: all}", "fraction.answer: "),
     "notify": (GOOD + "notify: [me]", "'notify' is not used here: messages are not sent"),
     "a secret's value": (
         GOOD + "secrets: {TOKEN: hunter2}",

@@ -13,6 +13,7 @@ from lynceus.job.sections import (
     BudgetSection,
     DerivedSection,
     ExecutorSection,
+    FractionSection,
     ParameterSection,
     PricesSection,
     ResourcesSection,
@@ -22,7 +23,7 @@ from lynceus.job.sections import (
 from lynceus.job.words import EnvName, EnvValue, SecretSource, study_name
 
 _ELSEWHERE: Mapping[str, str] = {
-    "fidelity": "searching on samples of the data is not part of this version; make the fraction an ordinary parameter of the space.",
+    "fidelity": "the share of the data is a parameter of the space; name it, such as fraction: {column: share, answer: full}.",
     "notify": "messages are not sent by this version; let your own script ask 'lynceus status NAME -o json'.",
     "num_nodes": "the number of nodes is something to search: write it as a parameter of the space.",
     "file_mounts": "jobs run on this machine, in workdir; no files are copied, so remove it.",
@@ -57,6 +58,9 @@ class JobFile(Section):
     )
     forbid: list[str] = Field(
         default=[], description="expressions over columns; configurations where one is true do not exist"
+    )
+    fraction: FractionSection | None = Field(
+        default=None, description="the parameter that is the share of the data a trial reads"
     )
     price: str | float | None = Field(
         default=None, description="dollars per hour of a configuration: a number, a column or an expression"

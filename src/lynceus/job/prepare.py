@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from lynceus.conduct import Conduct
 from lynceus.errors import InputError
 from lynceus.executor.command import variable
+from lynceus.fraction import Fraction
 from lynceus.job.configurations import space_of
 from lynceus.job.job import Job
+from lynceus.job.sections import FractionSection
 from lynceus.job.words import memory_gib
 from lynceus.policy import TIMEOUTS, Policy, preset
 from lynceus.policy.compose import compose
@@ -83,9 +85,20 @@ def problem_of(job: Job) -> Problem:
     tariff = Tariff(billing.granularity, billing.minimum, billing.boot, billing.fee, tuple(billing.warm))
     with job.at("billing", "warm"):
         problem = Problem(space, goal, tuple(limits), budget, tariff)
+    if spec.fraction is not None:
+        with job.at("fraction"):
+            problem = _with_fraction(problem, spec.fraction)
     with job.at("budget"):
         _some_run_fits(problem)
     return problem
+
+
+def _with_fraction(problem: Problem, given: FractionSection) -> Problem:
+    names = [parameter.name for parameter in problem.space.parameters]
+    if given.column not in names:
+        hint = nearest(given.column, names) or f" Parameters are {', '.join(names)}."
+        raise InputError(f"{given.column!r} is no parameter of the space.{hint}")
+    return problem.with_fraction(Fraction(given.column, given.test, given.answer))
 
 
 def _some_run_fits(problem: Problem) -> None:

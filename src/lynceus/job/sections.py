@@ -126,6 +126,31 @@ class DerivedSection(Section):
         return value
 
 
+class FractionSection(Section):
+    """Which parameter is the share of the data that a trial reads, what may be tried and what may be the answer."""
+
+    model_config = _either({"type": "string", "description": "the parameter; every share may be tried and may win"})
+
+    column: str = Field(description="the parameter that holds the share, numbers above 0 and up to 1")
+    test: Literal["all", "samples", "full"] = Field(
+        default="all", description="what is tried: every share, only shares below 1, only all data"
+    )
+    answer: Literal["any", "full"] = Field(
+        default="any", description="what is recommended: any share, or only trials on all data"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        if isinstance(value, str):
+            return {"column": value}
+        if not isinstance(value, dict):
+            raise ValueError(
+                f"{_short(value)} came: name the parameter, or write {{column: share, test: samples, answer: full}}."
+            )
+        return value
+
+
 class ResourcesSection(Section):
     """What a trial may use of the local machine, so that one machine can stand in for several sizes."""
 
