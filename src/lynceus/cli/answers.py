@@ -145,7 +145,7 @@ def explain(
 ) -> None:
     """Why the next suggestion: expected gain, cost, chance to be feasible; which parameters matter; predicted against seen."""
     from lynceus.cli.opened import open_study
-    from lynceus.insight import calibration, candidates, importance
+    from lynceus.insight import calibration, candidates, importance, rank_agreements
     from lynceus.policy import Stopped, decide
 
     one = open_study(study, storage)
@@ -154,6 +154,7 @@ def explain(
     found = candidates(problem, policy, known, one.study.pending, seed=one.study.seed, most=most)
     matter = importance(problem, policy, known, seed=one.study.seed)
     seen = calibration(problem, one.study.history)
+    ranks = rank_agreements(problem, known)
     if output is Output.JSON:
         print_json(
             {
@@ -167,12 +168,14 @@ def explain(
                     "typical_factor": seen.typical_factor,
                     "predictions": seen.predictions,
                 },
+                "ranks_between_fractions": ranks,
             }
         )
         return
-    from lynceus.cli.explained import print_explanation
+    from lynceus.cli.explained import print_explanation, print_ranks
 
     print_explanation(console(), problem, step, found, matter, seen)
+    print_ranks(console(), ranks)
 
 
 def whatif(

@@ -12,7 +12,7 @@ from rich.table import Table
 from lynceus.cli.look import goal_text
 from lynceus.cli.output import percent, words
 from lynceus.history import Order
-from lynceus.insight import Calibration, Candidate, Choice, Importance, Point, WhatIf
+from lynceus.insight import Calibration, Candidate, Choice, Importance, Point, RankAgreement, WhatIf
 from lynceus.policy import Stopped
 from lynceus.problem import Problem
 from lynceus.units import format_duration, format_money
@@ -84,6 +84,21 @@ def _print_calibration(out: Console, seen: Calibration) -> None:
             str(one.number), format_duration(one.middle_s), interval, f"[{style}]{mark}{format_duration(one.seen_s)}[/]"
         )
     out.print(table)
+
+
+def print_ranks(out: Console, ranks: Sequence[RankAgreement]) -> None:
+    """Whether samples of the data rank configurations alike; nothing without a data fraction."""
+    if not ranks:
+        return
+    table = Table("on a share of", "against", "quantity", "rank correlation", "configurations")
+    table.title, table.title_justify = "do samples rank configurations as more data do?", "left"
+    for one in ranks:
+        style = "yellow" if one.warning else "green"
+        shown = "—" if math.isnan(one.correlation) else f"[{style}]{one.correlation:.2f}[/]"
+        table.add_row(f"{one.share:.3g}", f"{one.against:.3g}", escape(one.quantity), shown, str(one.configurations))
+    out.print(table)
+    for warning in filter(None, (one.warning for one in ranks)):
+        out.print(f"[yellow]warning[/]  {escape(warning)}")
 
 
 def print_whatif(out: Console, goal: str, answers: Sequence[WhatIf], front: Sequence[Point]) -> None:

@@ -6,6 +6,7 @@ from lynceus.insight.forecast import Forecast, forecast
 from lynceus.insight.importance import Importance, importance
 from lynceus.insight.pareto import Point, finished_points, pareto_front
 from lynceus.insight.progress import Step, steps
+from lynceus.insight.ranks import RankAgreement, rank_agreements
 from lynceus.insight.verdict import Verdict, verdict
 from lynceus.insight.whatif import Choice, WhatIf, deadline_limits, repriced, whatif
 
@@ -17,6 +18,7 @@ __all__ = [
     "Importance",
     "Point",
     "Prediction",
+    "RankAgreement",
     "Step",
     "Verdict",
     "WhatIf",
@@ -27,6 +29,7 @@ __all__ = [
     "forecast",
     "importance",
     "pareto_front",
+    "rank_agreements",
     "repriced",
     "steps",
     "verdict",
