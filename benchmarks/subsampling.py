@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from lynceus.acquisition.gains import ConstrainedImprovement
-from lynceus.choose import Amount, FirstOf, LatinHypercube, OnShares, Rollout, Uniform
+from lynceus.choose import Amount, FirstOf, LatinHypercube, OnShares, Promising, Rollout, Uniform
 from lynceus.executor import PretendedClock, TableExecutor
 from lynceus.executor.executor import Request
 from lynceus.history import End, History, Observation, Order, Outcome, Plan, Told
@@ -100,7 +100,7 @@ def nephele(seeds: int, out: Path) -> None:
         trees = Trees(trees=5)
         everything, whole = load_job(f"subsampling/{name}"), load_job(f"subsampling/{name}-full")
         systems = (
-            (everything, Policy("nephele", FirstOf((start, per_dollar, Uniform())), trees)),
+            (everything, Policy("nephele", FirstOf((start, Promising(per_dollar), Uniform())), trees)),
             (whole, Policy("lynceus", FirstOf((start, per_dollar)), trees)),
             (whole, Policy("cherrypick", FirstOf((start, per_run)), trees)),
             (everything, Policy("random, any fraction", FirstOf((start, Uniform())))),
@@ -195,7 +195,7 @@ def _report_costs(name: str, systems: Mapping[str, list[list[list[float]]]]) -> 
                 [_first(steps, lambda cost, bound=bound: cost <= bound * (1 + 1e-9)) for steps in runs]
             )
         for system, usd in reached.items():
-            times = "" if system == "nephele" else _ratio(usd, reached["nephele"])
+            times = "" if system == "nephele" else _ratio(usd, reached["nephele"], BUDGET_USD[name])
             capped = np.minimum(usd, BUDGET_USD[name])
             shown = f"{capped.mean():.3g} | {np.median(usd):.3g} | {np.quantile(capped, 0.9):.3g}"
             print(f"| {system} | {len(usd)} | {shown} | {np.isinf(usd).sum()} | {times} |")
@@ -231,13 +231,14 @@ def _first(steps: Sequence[Sequence[float]], good: object) -> float:
     return next((step[0] for step in steps if good(step[1])), math.inf)  # type: ignore[operator]
 
 
-def _ratio(theirs: np.ndarray, ours: np.ndarray) -> str:
-    """Ratio of mean money, a seed that never got there counted with all it spent at least, by bootstrap over seeds."""
-    worst = max(theirs[np.isfinite(theirs)].max(initial=0), ours[np.isfinite(ours)].max(initial=0))
-    theirs, ours = np.minimum(theirs, worst), np.minimum(ours, worst)
+def _ratio(theirs: np.ndarray, ours: np.ndarray, most: float) -> str:
+    """Ratio of mean money by bootstrap over seeds; a seed that never got there counts with all the money it had."""
+    never = "≥ " if np.isinf(theirs).any() else ""
+    theirs, ours = np.minimum(theirs, most), np.minimum(ours, most)
     rng = np.random.default_rng(0)
     draws = [rng.choice(theirs, len(theirs)).mean() / rng.choice(ours, len(ours)).mean() for _ in range(2000)]
-    return f"{theirs.mean() / ours.mean():.2f} ({np.quantile(draws, 0.025):.2f} to {np.quantile(draws, 0.975):.2f})"
+    low, high = np.quantile(draws, (0.025, 0.975))
+    return f"{never}{theirs.mean() / ours.mean():.2f} ({low:.2f} to {high:.2f})"
 
 
 def _saving(ours: np.ndarray, theirs: np.ndarray) -> str:

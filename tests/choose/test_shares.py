@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from lynceus.acquisition.information import ConstrainedIncumbent, KnowingTheBest
-from lynceus.choose import Amount, AtEveryShare, Foresee, OnShares, Quadrature, TopRows, TopShare, Uniform
+from lynceus.choose import Amount, AtEveryShare, Foresee, OnShares, Promising, Quadrature, TopRows, TopShare, Uniform
 from lynceus.choose.imagine import imagine
 from lynceus.fraction import Fraction, configurations
-from lynceus.problem import Problem
+from lynceus.problem import Limit, Problem
 from lynceus.situation import Situation
 from lynceus.surrogate.fabolas import Fabolas
 from lynceus.surrogate.foresighted_trees import ForesightedTrees
 from lynceus.surrogate.gaussian_process import GaussianProcess
+from lynceus.surrogate.trees import Trees
 from lynceus.testing import SmallJob, check_chooser, check_surrogate
 from shares import small_share_job
 
@@ -133,6 +134,20 @@ def test_foresight_without_a_single_lesson_is_luck() -> None:
     plan = Foresee(BOTH)(Situation.present(problem, lost), Fabolas(), 0)
     assert plan is not None
     assert plan.why.startswith("random")
+
+
+def test_only_rows_that_seem_to_keep_the_limits_are_shown() -> None:
+    job = small_share_job("accuracy >= 0.9", "cost <= $0.30", goal="cost")
+    situation = Situation.present(job.problem.with_fraction(Fraction("share")), job.finished(range(0, 36, 2)))
+    surrogate = Trees(trees=5)
+    belief = surrogate(situation, 4)
+    seems = (belief.mean[0, :, 0] <= 0.3) & (belief.mean[0, :, 1] >= 0.9)
+    chosen = {Promising(Uniform())(situation, surrogate, 4).row}  # type: ignore[union-attr]
+    assert all(seems[row] and situation.open[row] for row in chosen)
+    strict = replace(situation, problem=situation.problem.with_limits((Limit.parse("accuracy >= 0.999"),)))
+    assert Promising(Uniform())(strict, surrogate, 4) is None
+    with pytest.raises(ValueError, match="this policy has none"):
+        Promising(Uniform())(situation, None, 0)
 
 
 def test_a_share_of_the_candidates() -> None:

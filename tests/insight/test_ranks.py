@@ -28,9 +28,9 @@ def test_spearman_is_scipys(pairs: list[tuple[int, int]]) -> None:
 def test_every_share_is_held_against_the_largest_it_can_be() -> None:
     job = small_share_job()
     problem = job.problem.with_fraction(Fraction("share", "all", "full"))
-    rows = [row for row in range(36) if problem.share[row] < 1 or row < 12]
+    rows = [row for row in range(36) if problem.share[row] < 1 or row < 9]
     found = {(one.quantity, one.share): one for one in rank_agreements(problem, job.finished(rows))}
-    assert found["accuracy", 0.05].against == 0.2, "only four configurations ran on all data"
+    assert found["accuracy", 0.05].against == 0.2, "only three configurations ran on all data"
     assert found["accuracy", 0.05].configurations == 12
     assert found["accuracy", 0.05].correlation > 0.8
     assert ("accuracy", 1.0) not in found

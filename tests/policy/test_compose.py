@@ -127,6 +127,7 @@ choosers = st.recursive(
     lambda inner: (
         st.builds(lynceus.choose.FirstOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
         | st.builds(lynceus.choose.Within, st.just("nodes > 2"), inner)
+        | st.builds(lynceus.choose.Promising, inner)
         | st.builds(lynceus.choose.OnShares, st.sampled_from(["samples", "full"]), inner)
     ),
     max_leaves=4,

@@ -3,6 +3,7 @@
 from lynceus.choose.designs import Amount, CheapFirst, LatinHypercube, QuasiRandom, UniformRows
 from lynceus.choose.foresee import Foresee
 from lynceus.choose.imagine import Quadrature
+from lynceus.choose.promising import Promising
 from lynceus.choose.rollout import Rollout
 from lynceus.choose.shares import AtEveryShare, OnShares
 from lynceus.choose.shortlist import LocalSearch, RandomRows, TopRows, TopShare
@@ -18,6 +19,7 @@ __all__ = [
     "LatinHypercube",
     "LocalSearch",
     "OnShares",
+    "Promising",
     "Quadrature",
     "QuasiRandom",
     "RandomRows",

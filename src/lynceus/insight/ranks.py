@@ -14,8 +14,10 @@ from lynceus.problem import Problem
 
 LOW = 0.7
 """A rank correlation under this is worth a warning."""
+FEWEST = 4
+"""Configurations that must have run on both shares before their ranks are shown."""
 ENOUGH = 5
-"""Configurations that must have run on both shares before their ranks say anything."""
+"""And before a low correlation is worth a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class RankAgreement:
 
 
 def rank_agreements(problem: Problem, history: History) -> list[RankAgreement]:
-    """Every share against the largest one on which at least five of its configurations ran; smallest share first."""
+    """Every share against the largest one on which at least four of its configurations ran; smallest share first."""
     if problem.fraction is None:
         return []
     group = configurations(problem.space, problem.fraction)
@@ -59,7 +61,7 @@ def rank_agreements(problem: Problem, history: History) -> list[RankAgreement]:
         for share in sorted(by_share):
             for against in sorted((other for other in by_share if other > share), reverse=True):
                 both = sorted(by_share[share].keys() & by_share[against].keys())
-                if len(both) >= ENOUGH:
+                if len(both) >= FEWEST:
                     left, right = ([by_share[s][one] for one in both] for s in (share, against))
                     found.append(RankAgreement(quantity, share, against, spearman(left, right), len(both)))
                     break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lynceus.acquisition.gains import ConstrainedImprovement
 from lynceus.choose import Amount, CheapFirst, FirstOf, Rollout
 from lynceus.policy.policy import Policy
+from lynceus.stopping import GittinsStop
 from lynceus.surrogate.gaussian_process import GaussianProcess
 from lynceus.surrogate.mixture import Mixture
 from lynceus.surrogate.scaling import AlongPrice
@@ -27,6 +28,9 @@ CAPPED = Timeout(IncumbentCap(first_runs_too=True), TruncatedMean())
 """Every run, the first included, is stopped at the deadline or at the incumbent's cost. The process treats it as a lower bound; the
 trees hear its truncated mean."""
 
+WORTHWHILE = GittinsStop(future_runs=100.0, patience=5)
+"""Stop when, five times in a row, a dollar of search was expected to save less than a dollar over the next hundred runs of the job."""
+
 
 def default(lookahead: int | None, timeout: Timeout | None) -> Policy:
     """One run of the cheapest configuration, then the largest expected improvement per dollar that can really be charged."""
@@ -34,4 +38,4 @@ def default(lookahead: int | None, timeout: Timeout | None) -> Policy:
         ConstrainedImprovement(exact=True, guess="likely"), depth=lookahead or 0, charge="capped", sure=0.0
     )
     start = CheapFirst(Amount(count=1), pool=None)
-    return Policy("lynceus", FirstOf((start, planner)), MODEL, timeout or CAPPED)
+    return Policy("lynceus", FirstOf((start, planner)), MODEL, timeout or CAPPED, WORTHWHILE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lynceus.acquisition.gains import ConstrainedImprovement, Improvement
 from lynceus.acquisition.information import ConstrainedIncumbent, KnowingTheBest
-from lynceus.choose import Amount, FirstOf, LatinHypercube, Rollout, Uniform
+from lynceus.choose import Amount, FirstOf, LatinHypercube, Promising, Rollout, Uniform
 from lynceus.choose.foresee import Foresee
 from lynceus.choose.shares import AtEveryShare, OnShares
 from lynceus.choose.shortlist import TopShare
@@ -25,10 +25,13 @@ CHEAP_START = AtEveryShare(Amount(count=4), shares=2)
 
 
 def nephele(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
-    """Mendes 2019, §IV: two ensembles of 5 trees, a start that spends a tenth of the budget, EIc per dollar, else at random."""
+    """Mendes 2019, §IV: two ensembles of 5 trees, a start that spends a tenth of the budget, EIc per dollar, else at random.
+
+    Their initial budgets ($5, $2 and $1) belong to their jobs; `{kind: latin-hypercube, usd: 5}` says the same in a document.
+    """
     planner = Rollout(ConstrainedImprovement(), depth=lookahead or 0)
     start = LatinHypercube(Amount(budget_share=0.1))
-    return Policy("nephele", FirstOf((start, planner, Uniform())), Trees(trees=5), timeout or _NONE)
+    return Policy("nephele", FirstOf((start, Promising(planner), Uniform())), Trees(trees=5), timeout or _NONE)
 
 
 def fabulinus(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:

@@ -16,10 +16,12 @@ from lynceus.policy import Policy
 from lynceus.replay.job import ReplayJob
 from lynceus.replay.score import TOLERANCE, Reached, reached, true_value
 from lynceus.situation import feasible_runs
+from lynceus.stopping import Never
 from lynceus.study import STATES, Study
 
 Until = Literal["optimum", "end"] | float
-"""Replay until the optimum has been run (nothing that is measured changes afterwards), until the policy stops, or until a CNO."""
+"""Replay until the optimum has been run (nothing that is measured changes afterwards), until the policy stops, or until a CNO.
+Only `end` asks the policy's stopping rule: how much money it takes to get somewhere is one question, when it gives up another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ def replay(
     Where runs are noisy the judge is not: the CNO is that of the configuration which looks best so far, as the table has it.
     """
     clock = PretendedClock()
+    if until != "end":
+        policy = replace(policy, stop=Never())
     study = TimedStudy(job, fitted(policy, job), seed, clock)
     steps: list[Step] = []
     best, spent, cno = math.inf, 0.0, math.inf

@@ -1,0 +1,5 @@
+"""make bench: the benchmark of a decision."""
+
+from benchmarks.decision import main
+
+main()
