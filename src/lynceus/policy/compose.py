@@ -64,7 +64,9 @@ from lynceus.stopping import (
 from lynceus.surrogate.fabolas import Fabolas
 from lynceus.surrogate.foresighted_trees import ForesightedTrees
 from lynceus.surrogate.gaussian_process import GaussianProcess
+from lynceus.surrogate.mixture import Mixture
 from lynceus.surrogate.scale_out import ScaleOut
+from lynceus.surrogate.scaling import AlongPrice
 from lynceus.surrogate.trees import Trees
 from lynceus.timeout import (
     AtMost,
@@ -82,7 +84,7 @@ from lynceus.timeout import (
 
 PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
     {
-        Surrogate: (Trees, GaussianProcess, Fabolas, ForesightedTrees, ScaleOut),
+        Surrogate: (Trees, GaussianProcess, Mixture, AlongPrice, Fabolas, ForesightedTrees, ScaleOut),
         Chooser: (
             LatinHypercube,
             UniformRows,
