@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -25,6 +25,7 @@ from benchmarks import worlds
 from lynceus.acquisition.gains import ConstrainedImprovement
 from lynceus.choose import Rollout, TopRows
 from lynceus.policy import Policy, decide, preset
+from lynceus.stopping import Never
 from lynceus.surrogate.trees import Trees, kernel_threads
 
 CONSOLE = Console(width=110)
@@ -48,6 +49,12 @@ def planner(depth: int, shortlist: int | None = None) -> Policy:
         ConstrainedImprovement(), depth=depth, shortlist=None if shortlist is None else TopRows(shortlist)
     )
     return Policy("benchmark", rollout, Trees())
+
+
+def default_planner() -> Policy:
+    """The default policy without its first run."""
+    policy = preset("lynceus")
+    return replace(policy, choose=policy.choose.choosers[-1], stop=Never())  # type: ignore[attr-defined]
 
 
 def decision(configurations: int, runs: int, policy: Policy) -> tuple[float, float]:
@@ -75,7 +82,7 @@ def depths() -> None:
     for depth, goal in enumerate((1, 20, 100, 400)):
         least, middle = decision(384, 40, planner(depth))
         table.add_row(str(depth), f"{least * 1e3:.2f}", f"{middle * 1e3:.2f}", str(goal), f"{least / reference:.2f}")
-    default, middle = decision(384, 40, replace(preset("lynceus"), choose=preset("lynceus").choose))
+    default, middle = decision(384, 40, default_planner())
     table.add_row("default policy", f"{default * 1e3:.2f}", f"{middle * 1e3:.2f}", "100", f"{default / reference:.2f}")
     table.add_row("scikit-learn", f"{reference * 1e3:.2f}", "", "", "1.00")
     CONSOLE.print(table)
@@ -89,7 +96,7 @@ def large() -> None:
         least, middle = decision(configurations, 40, planner(depth, shortlist))
         goal = "1" if (configurations, depth) != (50_000, 2) else "–"
         table.add_row(f"{configurations:,}", str(depth), str(shortlist or "–"), f"{least:.3f}", f"{middle:.3f}", goal)
-    least, middle = decision(50_000, 40, preset("lynceus"))
+    least, middle = decision(50_000, 40, default_planner())
     table.add_row("50,000", "default policy", "–", f"{least:.3f}", f"{middle:.3f}", "1")
     CONSOLE.print(table)
 
@@ -143,9 +150,8 @@ def memory() -> None:
         (50_000, 2, 32, 2000),
     ):
         code = (
-            "import resource; from benchmarks.decision import decision, planner;"
-            f"decision({configurations}, 40, planner({depth}, {shortlist}));"
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+            "from benchmarks.decision import decision, peak_kb, planner;"
+            f"decision({configurations}, 40, planner({depth}, {shortlist})); print(peak_kb())"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         table.add_row(f"{configurations:,}", str(depth), f"{int(done.stdout) / 1024:.0f}", str(goal))
@@ -200,10 +206,16 @@ def _wall(command: list[str]) -> float:
     return time.perf_counter() - start
 
 
+def peak_kb() -> int:
+    """Largest resident memory of this process; getrusage would also count the parent's at the moment of the fork."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
+
+
 def machine() -> str:
     """The machine in one line."""
-    load = os.getloadavg()[0]
-    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}, load {load:.1f}"
+    load, versions = os.getloadavg()[0], f"Python {platform.python_version()}, NumPy {np.__version__}"
+    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {versions}, load {load:.1f}"
 
 
 def main() -> None:
@@ -221,7 +233,6 @@ def main() -> None:
     memory()
     if given.growth or given.plot:
         growth(given.plot)
-    CONSOLE.print(f"largest memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
 if __name__ == "__main__":
