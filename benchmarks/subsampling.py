@@ -114,9 +114,9 @@ def nephele(seeds: int, out: Path) -> None:
                 _append(out, {"job": name, "system": policy.name, "seed": seed, "steps": steps})
 
 
-def fabulinus(seeds: int, runs: int, out: Path, names: Sequence[str]) -> None:
+def fabulinus(seeds: int, runs: int, out: Path, names: Sequence[str], jobs: Sequence[str]) -> None:
     """Accuracy on all data of what is recommended, 0 where it breaks the cap on cost, against money (Fig. 4, 5)."""
-    for name in JOBS:
+    for name in jobs:
         job = load_job(f"subsampling/{name}-accuracy")
         for label in names:
             policy = _system(label)
@@ -309,13 +309,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--systems", default="fabulinus;eic-full;ei-full;trimtuner;fabolas;trimtuner-gp")
+    parser.add_argument("--jobs", default=";".join(JOBS))
     given = parser.parse_args()
     if given.what in ("nephele", "fabulinus") and given.out is None:
         parser.error("--out is needed: the file that results are appended to")
     if given.what == "nephele":
         nephele(given.seeds, given.out)
     elif given.what == "fabulinus":
-        fabulinus(given.seeds, given.runs, given.out, given.systems.split(";"))
+        fabulinus(given.seeds, given.runs, given.out, given.systems.split(";"), given.jobs.split(";"))
     elif given.what == "report":
         report(given.files)
     else:

@@ -41,7 +41,7 @@ def by_hand(hyper: FractionHyper, where: Plane, member: int, left: int, right: i
     matern *= np.exp(-float(hyper.shape.unlikeness[member] @ unequal))
     u = hyper.root[member]
     product = where.basis[left] @ u.T @ u @ where.basis[right]
-    return float(matern * product + hyper.trend * where.basis[left] @ where.basis[right])
+    return float(matern * product + where.basis[left] @ np.diag(hyper.trend) @ where.basis[right])
 
 
 def test_the_kernel_is_the_formula() -> None:
@@ -74,10 +74,10 @@ def test_on_one_share_the_kernel_is_matern(growth: str) -> None:
 
 
 def test_the_bases() -> None:
-    np.testing.assert_allclose(basis(SHARES, "settling")[-1], [1, 0])
-    np.testing.assert_allclose(basis(SHARES, "settling")[0], [1, 1])
+    np.testing.assert_allclose(basis(SHARES, "settling")[-1], [1, 0, 0])
+    np.testing.assert_allclose(basis(SHARES, "settling")[0], [1, 1, 0])
     np.testing.assert_allclose(basis(SHARES, "linear")[[0, -1], 1], [0, 1])
-    np.testing.assert_allclose(basis(np.ones(2), "settling"), [[1, 0], [1, 0]])
+    np.testing.assert_allclose(basis(np.ones(2), "settling"), [[1, 0, 0], [1, 0, 0]])
 
 
 def model(count: int = 3, seed: int = 0) -> tuple[FractionModel, np.ndarray]:

@@ -1,14 +1,15 @@
 """The covariance of Fabolas between runs on different shares of the data.
 
-    k((x, s), (x', s')) = Matérn 5/2(x, x') · φ(s)ᵀ Uᵀ U φ(s') + trend · φ(s)ᵀ φ(s'),      U upper triangular, 2 × 2
+    k((x, s), (x', s')) = Matérn 5/2(x, x') · φ(s)ᵀ Uᵀ U φ(s') + φ(s)ᵀ D φ(s') + bend · s² s'²,      U upper triangular, 2 × 2
 
 (Klein et al. 2017, "Fast Bayesian optimization of machine learning hyperparameters on large datasets", eq. 7). With the basis
 φ(s) = (1, (1 - s)²) a loss settles as the data grow, with φ(s) = (1, s) a logarithm of cost rises linearly; s is 0 at the
-smallest share, 1 on all data and logarithmic between. Their process has mean zero; the trend says that the mean over all
-configurations, and how it changes with s, are not known.
+smallest share, 1 on all data and logarithmic between. Their process has mean zero; the diagonal D says that the mean over all
+configurations, and how it changes with s, are not known. Nor is it known how straight the line of a log cost is: a
+start-up time makes it bend upwards, a limit on time downwards, for all configurations alike.
 
-Seen otherwise: f(x, s) = φ₁(s) w₁(x) + φ₂(s) w₂(x) with two correlated processes over x alone, which is why everything here is
-done with the G configurations and never with the q pairs (x, s).
+Seen otherwise: f(x, s) = Σ_j φ_j(s) w_j(x) with correlated processes over x alone (the third, the bend, is the same at every x), which
+is why everything here is done with the G configurations and never with the q pairs (x, s).
 """
 
 from dataclasses import dataclass
@@ -28,20 +29,24 @@ TILT = (0.0, 0.7)
 """Mean and std of U₁₂: how much of w₂ follows w₁."""
 SLOPE = (-0.7, 0.7)
 """Mean and std of ln U₂₂, the std of the rest of w₂."""
+BEND = 0.6
+"""Std of the bend of a line, in units of the standardised target; what settles has none."""
 
 
 def basis(share: FloatArray, growth: Growth) -> FloatArray:
-    """φ(s) of every row, `[q, 2]`, from shares of the data `[q]` in (0, 1].
+    """φ(s) of every row and its bend, `[q, 3]`, from shares of the data `[q]` in (0, 1].
 
     >>> basis(np.array([0.25, 0.5, 1.0]), "linear")
-    array([[1. , 0. ],
-           [1. , 0.5],
-           [1. , 1. ]])
+    array([[1.  , 0.  , 0.  ],
+           [1.  , 0.5 , 0.25],
+           [1.  , 1.  , 1.  ]])
     """
     logs = np.log(share)
     low = float(logs.min())
     s = np.ones(len(share)) if low == 0.0 else 1.0 - logs / low
-    return np.column_stack([np.ones(len(s)), np.square(1.0 - s) if growth == "settling" else s])
+    if growth == "settling":
+        return np.column_stack([np.ones(len(s)), np.square(1.0 - s), np.zeros(len(s))])
+    return np.column_stack([np.ones(len(s)), s, np.square(s)])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,7 +58,7 @@ class Plane:
     group: IntArray
     """The configuration of each row, `[q]`."""
     basis: FloatArray
-    """φ(s) of each row, `[q, 2]`."""
+    """φ(s) of each row and its bend, `[q, 3]`."""
 
     def __len__(self) -> int:
         return len(self.group)
@@ -66,17 +71,17 @@ class FractionHyper:
     shape: Hyper
     """The Matérn part, with signal 1."""
     root: FloatArray
-    """U, `[h, 2, 2]`."""
-    trend: float
-    """Prior variance of the two coefficients of the mean over all configurations."""
+    """U, `[h, 3, 3]`, zero for the bend."""
+    trend: FloatArray
+    """Prior variances of the mean's coefficients over all configurations: two of D, and the bend's, `[3]`."""
 
     @classmethod
     def of_logs(cls, theta: FloatArray, numeric: int, trend: float) -> "FractionHyper":
         """From vectors (ln ℓ…, ln w…, ln U₁₁, U₁₂, ln U₂₂, ln noise) `[h, d + 4]`."""
         plain = np.column_stack([theta[:, :-4], np.zeros(len(theta)), theta[:, -1]])
-        root = np.zeros((len(theta), 2, 2))
+        root = np.zeros((len(theta), 3, 3))
         root[:, 0, 0], root[:, 0, 1], root[:, 1, 1] = np.exp(theta[:, -4]), theta[:, -3], np.exp(theta[:, -2])
-        return cls(Hyper.of_logs(plain, numeric, 0.0), root, trend)
+        return cls(Hyper.of_logs(plain, numeric, 0.0), root, np.array([trend, trend, BEND**2 * min(trend, 1.0)]))
 
     def __len__(self) -> int:
         return len(self.root)
@@ -88,7 +93,7 @@ class FractionHyper:
 
     @property
     def mix(self) -> FloatArray:
-        """UᵀU, the covariance of (w₁, w₂) at one configuration, `[h, 2, 2]`."""
+        """UᵀU, the covariance of w at one configuration, `[h, 3, 3]`."""
         return np.swapaxes(self.root, 1, 2) @ self.root
 
     def likeness(self, plane: Plane, left: IntArray, right: IntArray) -> FloatArray:
@@ -101,7 +106,7 @@ class FractionHyper:
         second, others = np.unique(plane.group[right], return_inverse=True)
         like = self.likeness(plane, first, second)[:, places[:, np.newaxis], others]
         one, two = plane.basis[left], plane.basis[right]
-        return like * (one @ self.mix @ two.T) + self.trend * (one @ two.T)
+        return like * (one @ self.mix @ two.T) + (one * self.trend) @ two.T
 
 
 def fraction_prior(settings: Settings, numeric: int, categorical: int) -> NormalVector:

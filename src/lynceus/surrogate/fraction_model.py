@@ -1,7 +1,7 @@
 """Regression with the kernel of Fabolas, averaged over hyper-parameters.
 
 Letters: q rows, G configurations, n observations, h hyper-parameter vectors ("members"), b imagined situations, e imagined
-observations of each. With C = K + diag(site variances) = L Lᵀ over the observed rows, a member's belief about the two processes w is
+observations of each. With C = K + diag(site variances) = L Lᵀ over the observed rows, a member's belief about the processes w is
 
     a = L⁻¹ y,  V = L⁻¹ K[rows, w]:   mean = aᵀ V,   cov = K[w, w] - Vᵀ V
 
@@ -42,7 +42,7 @@ class FractionModel:
     whitened: FloatArray
     """a = L⁻¹ y, `[h, n]`, standardised."""
     seen: FloatArray
-    """V, `[h, n, 2, G]`."""
+    """V, `[h, n, 3, G]`."""
     site_mean: FloatArray
     """What was observed, standardised; a stand-in where it was a lower bound, `[h, n]`."""
     site_variance: FloatArray
@@ -106,7 +106,7 @@ class FractionModel:
         phi, group = self.plane.basis, self.plane.group
         latent = np.einsum("hn,hnjg->hjg", self.whitened, self.seen)
         lost = np.einsum("hnig,hnjg->hgij", self.seen, self.seen, optimize=True)
-        block = (self.hyper.mix + self.hyper.trend * np.eye(2))[:, np.newaxis] - lost
+        block = (self.hyper.mix + np.diag(self.hyper.trend))[:, np.newaxis] - lost
         mean = np.einsum("qj,hjq->hq", phi, latent[:, :, group])
         variance = np.einsum("qi,hqij,qj->hq", phi, block[:, group], phi, optimize=True)
         return mean, np.maximum(variance, _LEAST_VARIANCE)
@@ -114,7 +114,7 @@ class FractionModel:
     def _seen_at(self, member: int, rows: IntArray) -> FloatArray:
         """L⁻¹ k(observed, rows), `[n, len(rows)]`."""
         phi, group = self.plane.basis[rows], self.plane.group[rows]
-        return self.seen[member, :, 0, group].T * phi[:, 0] + self.seen[member, :, 1, group].T * phi[:, 1]
+        return np.asarray(np.einsum("rj,rnj->nr", phi, self.seen[member].transpose(2, 0, 1)[group], optimize=True))
 
     def _columns(self, member: int, left: IntArray, right: IntArray) -> FloatArray:
         """Posterior covariance of one member between two lists of rows, `[l, r]`, standardised."""
@@ -131,7 +131,7 @@ class FractionModel:
         like = hyper.shape.covariance(plane.inputs.gaps(plane.group[left], plane.group[right]))
         one, two = plane.basis[left], plane.basis[right]
         prior: FloatArray = like * np.einsum("li,hij,lj->hl", one, hyper.mix, two, optimize=True)
-        prior += hyper.trend * (one * two).sum(axis=1)
+        prior += (one * two) @ hyper.trend
         for member in range(len(self.weights)):
             first = self._seen_at(member, left)
             second = first if left is right else self._seen_at(member, right)
@@ -146,15 +146,15 @@ class FractionModel:
         ]
         factor = lower_factor(like + _LEAST_VARIANCE * np.eye(len(groups)))
         w = generator.standard_normal((count, 2, len(groups))) @ factor.T
-        w = np.einsum("ji,kjg->kig", hyper.root[member], w)
-        w += np.sqrt(hyper.trend) * generator.standard_normal((count, 2, 1))
+        w = np.einsum("ji,kjg->kig", hyper.root[member, :2], w)
+        w += np.sqrt(hyper.trend)[:, np.newaxis] * generator.standard_normal((count, 3, 1))
         here = plane.group[self.rows]
         told = np.einsum("nj,kjn->kn", plane.basis[self.rows], w[:, :, here])
         told += np.sqrt(self.site_variance[member]) * generator.standard_normal(told.shape)
         residual = (self.site_mean[member] - told) @ self.inverse[member].T
         moved = w.reshape(count, -1) + residual @ self.seen[member].reshape(len(self.rows), -1)
-        moved = moved.reshape(count, 2, -1)[:, :, plane.group[rows]]
-        return np.asarray(moved[:, 0] * plane.basis[rows, 0] + moved[:, 1] * plane.basis[rows, 1])
+        moved = moved.reshape(count, 3, -1)[:, :, plane.group[rows]]
+        return np.asarray(np.einsum("kjr,rj->kr", moved, plane.basis[rows]))
 
     def _updates(self, distinct: IntArray, places: IntArray, y: FloatArray, mean: FloatArray) -> Updates:
         """The e × e systems of each situation and member (see `Updates`)."""
@@ -229,7 +229,7 @@ def fit_members(
     like = hyper.likeness(plane, groups, np.arange(len(plane.inputs.numeric)))[:, places]
     phi = plane.basis[rows]
     loads = phi @ hyper.mix
-    cross = like[:, :, np.newaxis] * loads[..., np.newaxis] + hyper.trend * phi[:, :, np.newaxis]
+    cross = like[:, :, np.newaxis] * loads[..., np.newaxis] + (phi * hyper.trend)[:, :, np.newaxis]
     h, n = whitened.shape
     seen = (inverse @ cross.reshape(h, n, -1)).reshape(cross.shape)
     return FractionModel(plane, hyper, weights, rows, inverse, whitened, seen, sites.mean, sites.variance, unit)
