@@ -146,6 +146,7 @@ class _Conversation:
         )
         ready = self._hear()
         if "missing" in ready:
+            self.close()
             raise InputError(
                 f"peer: the environment of {python} has no {library} ({ready['missing']}); run 'make peers' to install it."
             )

@@ -1,0 +1,60 @@
+"""Peers: what is said without them, and (where their environment is) that they keep to the rules."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lynceus.errors import InputError
+from lynceus.lab.cell import loaded
+from lynceus.lab.peers import PEERS, peer_named, replay_peer
+from lynceus.lab.spec import OptionsSpec
+from lynceus.policy import preset
+from lynceus.replay import replay
+
+ENVIRONMENT = Path(__file__).parents[2] / ".venv-peers"
+
+
+@pytest.fixture
+def toy(job):
+    loaded.cache_clear()
+    return loaded(str(job), OptionsSpec())
+
+
+def test_without_their_environment_one_sentence_says_what_to_do(toy, tmp_path, monkeypatch):
+    monkeypatch.setenv("LYNCEUS_PEERS", str(tmp_path))
+    with pytest.raises(InputError, match="peer 'smac-rf' needs smac in an environment of its own; run 'make peers'"):
+        replay_peer(toy, peer_named("smac-rf"), 0)
+
+
+def test_an_environment_without_the_library_says_so(toy, tmp_path, monkeypatch):
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("LYNCEUS_PEERS", str(tmp_path))
+    with pytest.raises(InputError, match=r"has no botorch \(No module named 'botorch'\); run 'make peers'"):
+        replay_peer(toy, peer_named("botorch-cei"), 0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ENVIRONMENT.is_dir(), reason="the peers' environment is missing: make peers")
+@pytest.mark.parametrize("name", PEERS)
+def test_a_peer_starts_with_our_samples_and_runs_each_row_once(toy, name):
+    seed, ours = next(
+        (seed, done)
+        for seed in range(50)
+        if (done := replay(toy, preset("random"), seed))
+        and toy.optimum.row not in [step.row for step in done.steps[:4]]
+    )
+    done = replay_peer(toy, peer_named(name), seed)
+    start = sum(not step.modelled for step in done.steps)
+    assert start == 3
+    assert [step.row for step in done.steps[:start]] == [step.row for step in ours.steps[:start]]
+    rows = [step.row for step in done.steps]
+    assert len(rows) == len(set(rows))
+    assert rows[-1] == toy.optimum.row
+    for step in done.steps:
+        assert step.charged_usd == pytest.approx(toy.problem.cost(step.row, float(toy.measurements.seconds[step.row])))
+    again = replay_peer(toy, peer_named(name), seed)
+    assert [step.row for step in again.steps] == rows
