@@ -9,6 +9,7 @@ import numpy as np
 
 from lynceus.randomness import derive
 from lynceus.situation import Belief, BoolArray, FloatArray, Form, Situation
+from lynceus.surrogate.blas import one_thread
 from lynceus.surrogate.gaussian import GaussianModel, Settings, fit
 from lynceus.surrogate.inputs import Inputs, log_price, model_inputs, told_run
 
@@ -32,7 +33,8 @@ class GaussianProcess:
             raise ValueError(
                 "a Gaussian process needs at least one observation; put an initial design before the planner"
             )
-        moments = [self._moments(situation, index, seed) for index in range(situation.targets)]
+        with one_thread():
+            moments = [self._moments(situation, index, seed) for index in range(situation.targets)]
         mean, std = (np.stack(parts, axis=2) for parts in zip(*moments, strict=True))
         return Belief(self.target, mean, std)
 
