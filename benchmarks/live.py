@@ -99,9 +99,7 @@ def with_many(url: str) -> list[tuple[str, float]]:
 
     with Storage(url) as storage:
         study = open_study(storage, "many", problem, preset("sweep"))
-        with study.together():
-            for n in range(1, MANY + 1):
-                study.add_trial({"n": n}, runtime=10.0 + n % 100)
+        row("import all trials", lambda: study.add_trials(({"n": n}, 10.0 + n % 100, {}) for n in range(1, MANY + 1)))
     with Storage(url) as storage:
         row("status: the list of studies", storage.studies)
         again = row("open: read all trials", lambda: continued(storage, "many", problem, preset("sweep")))

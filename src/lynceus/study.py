@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -240,16 +240,22 @@ class Study:
         self, params: Mapping[str, object], *, runtime: float | str, metrics: Mapping[str, float] | None = None
     ) -> None:
         """A past measurement as free knowledge: nothing is charged, nothing is run."""
-        row = self.problem.space.row(dict(params))
-        seconds = parse_duration(runtime, "add_trial: runtime")
-        if seconds == 0.0:
-            raise InputError("add_trial: a run of 0 seconds came; give the measured running time.")
+        self.add_trials([(params, runtime, metrics or {})])
+
+    def add_trials(self, past: Iterable[tuple[Mapping[str, object], float | str, Mapping[str, float]]]) -> None:
+        """Many past measurements at once, each as (configuration, runtime, metrics): all are kept, or none."""
+        space = self.problem.space
         with self._ledger.exclusive():
-            number = len(self._ledger.history) + len(self._ledger.open_runs)
-            order = Order(number, row, math.inf, 0.0, Plan(row, why="imported", stoppable=False))
-            reported = checked_metrics(metrics or {}, number)
-            observation = Observation(order, Outcome(End.FINISHED, seconds, 0.0, reported), Told(seconds, reported))
-            self._ledger.settled(observation, self.problem.space.point(row))
+            observations: list[Observation] = []
+            for number, (params, runtime, metrics) in enumerate(past, self._ledger.started):
+                row, seconds = space.row(dict(params)), parse_duration(runtime, "add_trial: runtime")
+                if seconds == 0.0:
+                    raise InputError("add_trial: a run of 0 seconds came; give the measured running time.")
+                order = Order(number, row, math.inf, 0.0, Plan(row, why="imported", stoppable=False))
+                reported = checked_metrics(metrics, number)
+                told = Told(seconds, reported)
+                observations.append(Observation(order, Outcome(End.FINISHED, seconds, 0.0, reported), told))
+            self._ledger.imported(observations, [space.point(seen.row) for seen in observations])
 
     def together(self) -> AbstractContextManager[None]:
         """Many changes as one, for example the import of a table: all are kept, or none."""

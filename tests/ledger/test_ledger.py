@@ -36,6 +36,38 @@ def test_a_trial_settles_once(ledgers: Ledgers) -> None:
     assert [one.outcome.charged_usd for one in ledgers().history] == [0.5]
 
 
+def test_measurements_from_elsewhere_follow_on_what_was_run(ledgers: Ledgers) -> None:
+    ledger = ledgers()
+    ledger.ordered(order(0), {"n": 0})
+    ledger.settled(seen(0), {"n": 0})
+    ledger.ordered(order(1), {"n": 1})
+    assert ledger.started == 2
+    ledger.imported([seen(number) for number in (2, 3, 4)], [{"n": number} for number in (2, 3, 4)])
+    ledger.imported([], [])
+    assert not ledger.settled(seen(3, charged_usd=99.0), {})
+    for one in (ledger, ledgers()):
+        assert [known.order.number for known in one.history] == [0, 2, 3, 4]
+        assert one.history[1:] == (seen(2), seen(3), seen(4))
+        assert (one.started, [run.number for run in one.pending]) == (5, [1])
+
+
+def test_an_import_that_is_interrupted_leaves_nothing(storage: Storage) -> None:
+    _new(storage)
+    ledger = storage.ledger("nightly")
+
+    def interrupted() -> None:
+        with ledger.exclusive():
+            ledger.imported([seen(0), seen(1)], [{}, {}])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        interrupted()
+    assert ledger.history == storage.ledger("nightly").history == ()
+    ledger.imported([seen(0)], [{"n": 0}])  # the number is free again
+    assert storage.trials("nightly")[0].params == {"n": 0}
+    assert [event.detail for event in storage.events("nightly") if event.kind == "imported"] == [{"trials": 1}]
+
+
 def test_a_ticket_is_kept(ledgers: Ledgers) -> None:
     ledger = ledgers()
     ledger.ordered(order(0), {})

@@ -129,8 +129,8 @@ def import_(
     with one.study.together():
         known = {(seen.row, seen.outcome.seconds) for seen in one.study.history}
         new = [row for row in found if (row.row, row.seconds) not in known]
-        for row in new:
-            one.study.add_trial(one.study.problem.space.point(row.row), runtime=row.seconds, metrics=row.metrics)
+        point = one.study.problem.space.point
+        one.study.add_trials((point(row.row), row.seconds, row.metrics) for row in new)
     facts = {"study": one.name, "imported": len(new), "known_before": len(found) - len(new), "skipped": skipped}
     if output is Output.JSON:
         print_json(facts)

@@ -60,6 +60,10 @@ class Ledger(Protocol):
         """The same with ticket, worker and times."""
 
     @property
+    def started(self) -> int:
+        """How many runs were ordered or imported: settled ones and open ones. The next run takes it for its number."""
+
+    @property
     def queue(self) -> tuple[int, ...]:
         """Rows that a person wants to be run next."""
 
@@ -100,6 +104,9 @@ class Ledger(Protocol):
 
     def settled(self, observation: Observation, params: Mapping[str, object]) -> bool:
         """Write down how it ended; false, and nothing changes, when that had been written already."""
+
+    def imported(self, observations: Sequence[Observation], params: Sequence[Mapping[str, object]]) -> None:
+        """Write down many past measurements at once; their numbers follow on those of the study."""
 
     def closed(self, stopped: Stopped) -> None:
         """Write down that the study is over or paused."""

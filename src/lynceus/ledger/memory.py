@@ -50,6 +50,11 @@ class MemoryLedger:
         """The same with their tickets."""
         return tuple(self._open.values())
 
+    @property
+    def started(self) -> int:
+        """How many runs were ordered or imported."""
+        return len(self._history) + len(self._open)
+
     def refresh(self) -> None:
         """Nobody else writes here."""
 
@@ -78,6 +83,11 @@ class MemoryLedger:
         self._history.append(observation)
         self._frozen = None
         return True
+
+    def imported(self, observations: Sequence[Observation], params: Sequence[Mapping[str, object]]) -> None:
+        """Write down many past measurements at once."""
+        for observation, point in zip(observations, params, strict=True):
+            self.settled(observation, point)
 
     def closed(self, stopped: Stopped) -> None:
         """Write down that the study is over or paused."""

@@ -41,6 +41,7 @@ class SqlLedger:
         self._sequence = -1
         self._history: list[Observation] = []
         self._frozen: History | None = ()
+        self._settled: set[int] = set()
         self._open: dict[int, OpenRun] = {}
         self._study: Row[Any] | None = None
         self.refresh()
@@ -68,6 +69,11 @@ class SqlLedger:
     def open_runs(self) -> tuple[OpenRun, ...]:
         """The same with ticket, worker and times."""
         return tuple(self._open[number] for number in sorted(self._open))
+
+    @property
+    def started(self) -> int:
+        """How many runs were ordered or imported."""
+        return len(self._history) + len(self._open)
 
     @property
     def queue(self) -> tuple[int, ...]:
@@ -143,7 +149,11 @@ class SqlLedger:
                 "was expected; the storage was changed by something else than Lynceus, restore it from a backup."
             )
         order = order_of(trial.ordered) if known is None else known.order
-        self._history.append(Observation(order, outcome_of(trial.outcome), told_of(trial.told)))
+        self._remember(Observation(order, outcome_of(trial.outcome), told_of(trial.told)))
+
+    def _remember(self, observation: Observation) -> None:
+        self._history.append(observation)
+        self._settled.add(observation.order.number)
         self._frozen = None
 
     # Writing -----------------------------------------------------------------------------------------------------------
@@ -177,6 +187,7 @@ class SqlLedger:
     def _know(self, sequence: int, settled: int, open_runs: dict[int, OpenRun], study: Row[Any] | None) -> None:
         """What was written did not stay: know again what was known before. (After success nothing changes.)"""
         if len(self._history) != settled:
+            self._settled -= {seen.order.number for seen in self._history[settled:]}
             del self._history[settled:]
             self._frozen = None
         self._sequence, self._open, self._study = sequence, open_runs, study
@@ -225,36 +236,46 @@ class SqlLedger:
         number = observation.order.number
         with self.exclusive():
             now, rank = self._now(), self._row.settled
-            facts = {
-                "rank": rank,
-                "outcome": outcome_record(observation.outcome),
-                "told": told_record(observation.told),
-                "settled_s": now,
-            }
-            also = {"settled": rank + 1, **self._worked(now)}
             if number in self._open:
-                self._change(number, facts, **also)
-            elif any(seen.order.number == number for seen in reversed(self._history)):
+                facts = _settled_facts(observation, rank, now)
+                self._change(number, facts, settled=rank + 1, **self._worked(now))
+            elif number in self._settled:
                 return False
-            else:  # a measurement from elsewhere, which was never ordered
-                order = order_record(observation.order)
-                self._write(
-                    insert(trials).values(
-                        study_id=self._id,
-                        number=number,
-                        sequence=self._next(**also),
-                        params=dict(params),
-                        ordered=order,
-                        ordered_s=now,
-                        **facts,
-                    )
-                )
+            else:
+                self.imported([observation], [params])
+                return True
             self._note("settled", number, {"end": str(observation.outcome.end)})
             self._open.pop(number, None)
-            self._history.append(observation)
-            self._frozen = None
+            self._remember(observation)
             self._sequence = self._row.sequence
         return True
+
+    def imported(self, observations: Sequence[Observation], params: Sequence[Mapping[str, object]]) -> None:
+        """Write down measurements from elsewhere, which were never ordered: one change, however many they are."""
+        if not observations:
+            return
+        with self.exclusive():
+            now, first = self._now(), self._row.settled
+            sequence = self._next(settled=first + len(observations), **self._worked(now))
+            self._write(
+                insert(trials),
+                [
+                    {
+                        "study_id": self._id,
+                        "number": seen.order.number,
+                        "sequence": sequence,
+                        "params": dict(point),
+                        "ordered": order_record(seen.order),
+                        "ordered_s": now,
+                        **_settled_facts(seen, rank, now),
+                    }
+                    for rank, (seen, point) in enumerate(zip(observations, params, strict=True), first)
+                ],
+            )
+            self._note("imported", observations[0].order.number, {"trials": len(observations)})
+            for seen in observations:
+                self._remember(seen)
+            self._sequence = self._row.sequence
 
     def closed(self, stopped: Stopped) -> None:
         """Write down that the study is over or paused."""
@@ -352,10 +373,10 @@ class SqlLedger:
             )
         )
 
-    def _write(self, statement: Any) -> Any:
+    def _write(self, statement: Any, rows: Sequence[Mapping[str, object]] | None = None) -> Any:
         if self._connection is None:
             raise RuntimeError("a ledger is written inside exclusive()")
-        return self._connection.execute(statement)
+        return self._connection.execute(statement, rows)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -365,6 +386,12 @@ class SqlLedger:
             raise InfrastructureError(
                 f"storage {self._url}: {one_line(error)}; nothing that was settled is lost, repair it and run: lynceus resume {self._name}."
             ) from error
+
+
+def _settled_facts(seen: Observation, rank: int, now: float) -> dict[str, object]:
+    """What is written of a trial when it settles."""
+    outcome, told = outcome_record(seen.outcome), told_record(seen.told)
+    return {"rank": rank, "outcome": outcome, "told": told, "settled_s": now}
 
 
 def one_line(error: DBAPIError) -> str:
