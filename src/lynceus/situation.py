@@ -193,7 +193,7 @@ class Belief:
                 f"a belief needs two arrays [b, q, m] of one shape, got {self.mean.shape} and {self.std.shape}"
             )
 
-    def run(self) -> Distribution:
+    def run(self) -> Normal | LogNormal:
         """The distribution of target 0 `[b, q]`: dollars for form `cost`, seconds for form `log time`."""
         return run_distribution(self.form, self.mean[:, :, 0], self.std[:, :, 0])
 
@@ -240,7 +240,7 @@ class Belief:
         return usd - warm_saving(situation) <= situation.left[:, None]
 
 
-def run_distribution(form: Form, mean: FloatArray, std: FloatArray) -> Distribution:
+def run_distribution(form: Form, mean: FloatArray, std: FloatArray) -> Normal | LogNormal:
     """The distribution of a run's dollars (form `cost`) or seconds (form `log time`) from moments in the model's units."""
     return Normal(mean, std) if form == "cost" else LogNormal(mean, std)
 
@@ -286,13 +286,10 @@ def feasible_runs(problem: Problem, history: History) -> list[tuple[int, float]]
     """(row, goal value) of every finished run that kept every limit and may be the answer."""
     runs = []
     for seen in history:
-        outcome = seen.outcome
-        if outcome.end is not End.FINISHED or (problem.answerable is not None and not problem.answerable[seen.row]):
-            continue
-        if _speaks_of_goal(problem, outcome.metrics) and problem.meets_limits(
-            seen.row, outcome.seconds, outcome.metrics
-        ):
-            runs.append((seen.row, problem.value(seen.row, outcome.seconds, outcome.metrics)))
+        if seen.outcome.end is End.FINISHED:
+            value = problem.answer_value(seen.row, seen.outcome.seconds, seen.outcome.metrics)
+            if value is not None:
+                runs.append((seen.row, value))
     return runs
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lynceus.acquisition.billing import billed_improvement
+from lynceus.acquisition.gittins import gittins_index
 from lynceus.acquisition.improvement import expected_improvement, truncated_improvement
 from lynceus.distribution import Normal
+from lynceus.errors import InputError
 from lynceus.parts import Guess
 from lynceus.situation import Belief, FloatArray, Situation
 
@@ -61,6 +63,39 @@ class Improvement:
         """Scores `[b, q]` in units of the goal."""
         free = replace(situation, problem=situation.problem.with_limits(()))
         return ConstrainedImprovement(guess=self.guess)(belief, free)
+
+
+@dataclass(frozen=True, slots=True)
+class PandoraIndex:
+    """How far the Gittins index g(x) lies under the best: E[(g − C)⁺ 1{limits}] = λ·E[charge], run the row with the smallest g.
+
+    Weitzman's rule for opening boxes, used by Xie et al. (2024) as an acquisition function. Money is inside the index already, so a
+    planner should not divide by dollars again (`per: run`). A positive score means that the run is worth its money.
+    """
+
+    future_runs: float = 100.0
+    """1/λ: how many future runs of the job profit from an improvement."""
+    guess: Guess = "likely"
+
+    def __post_init__(self) -> None:
+        if not self.future_runs > 0:
+            raise ValueError(f"future_runs is {self.future_runs}; at least some run must profit")
+
+    def __call__(self, belief: Belief, situation: Situation) -> FloatArray:
+        """Scores `[b, q]` in dollars; −inf where the limits cannot be kept."""
+        problem, tariff, shape = situation.problem, situation.problem.tariff, belief.mean.shape[:2]
+        if problem.kind != "cost":
+            raise InputError(
+                f"gain 'pandora-index' compares dollars with dollars; the objective is {problem.goal}, not cost."
+            )
+        best, weight = guessed_best(belief, situation, self.guess)[:, None], 1.0 / self.future_runs
+        charge, run = belief.charge(situation, situation.caps_s()), belief.run()
+        if belief.form == "cost":
+            index = gittins_index(run, charge, weight, np.broadcast_to(problem.ceiling_usd, shape))
+        else:
+            seconds = gittins_index(run, charge / problem.price, weight, np.broadcast_to(problem.ceiling_s, shape))
+            index = problem.price * (seconds + tariff.boot_s) + tariff.fee_usd
+        return np.asarray(best - index)
 
 
 @dataclass(frozen=True, slots=True)

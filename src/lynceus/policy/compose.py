@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-from lynceus.acquisition.gains import ConstrainedImprovement, Feasibility, Improvement
+from lynceus.acquisition.gains import ConstrainedImprovement, Feasibility, Improvement, PandoraIndex
 from lynceus.acquisition.information import ConstrainedIncumbent, KnowingTheBest
 from lynceus.choose import (
     AtEveryShare,
@@ -103,7 +103,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             OptimalDesign,
             LowestPredicted,
         ),
-        Gain: (ConstrainedImprovement, Improvement, Feasibility),
+        Gain: (ConstrainedImprovement, Improvement, Feasibility, PandoraIndex),
         Shortlist: (TopRows, TopShare, RandomRows, LocalSearch),
         Worth: (KnowingTheBest, ConstrainedIncumbent),
         Cap: (NoCap, IncumbentCap, AtMost),
