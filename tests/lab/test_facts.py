@@ -37,7 +37,8 @@ def test_disjoint_optimisation_by_brute_force(toy):
 
 def test_counts_and_extremes(toy):
     cno = cno_of_all(toy)
-    assert fact("within-2", [toy]) == (cno <= 2).sum()
+    values = [true_value(toy.problem, toy.measurements, row) for row in range(24)]
+    assert fact("within-2", [toy]) == sum(value is not None and value <= 2 * toy.optimum.value for value in values)
     assert fact("worst-most", [toy, toy]) == cno.max()
     assert fact("feasible-least", [toy]) == sum(
         true_value(toy.problem, toy.measurements, row) is not None for row in range(24)

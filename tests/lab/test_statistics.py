@@ -23,6 +23,7 @@ def test_who_never_got_there_counts_as_infinite(values, lost):
     p50 = float(statistic(sample, "p50"))
     assert math.isinf(p50) == (lost > 0 and math.ceil(0.5 * (len(sample) - 1)) >= len(values))
     assert float(statistic(sample, "share")) == pytest.approx(len(values) / len(sample))
+    assert float(statistic(sample, "found")) == pytest.approx(np.mean(values))
 
 
 def test_a_ratio_is_a_geometric_mean_over_jobs():

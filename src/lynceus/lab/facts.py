@@ -63,7 +63,9 @@ def _value(job: ReplayJob, row: int) -> float:
 
 _OF_ONE: Mapping[str, Callable[[ReplayJob], float]] = MappingProxyType(
     {
-        "within-2": lambda job: float((cno_of_all(job) <= 2).sum()),
+        "within-2": lambda job: float(
+            sum(_value(job, row) <= 2 * job.optimum.value for row in range(len(job.problem.space)))
+        ),
         "worst": lambda job: float(cno_of_all(job)[-1]),
         "second": lambda job: float(cno_of_all(job)[1]) - 1,
         "feasible": lambda job: float(sum(math.isfinite(_value(job, row)) for row in range(len(job.problem.space)))),

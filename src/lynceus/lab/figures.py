@@ -77,7 +77,10 @@ def _draw(axis: Any, figure: dict[str, Any], panel: dict[str, Any]) -> None:
             style = _STYLES[number // 10 % len(_STYLES)]
             axis.plot(line["x"], line["y"], style, lw=1.4, label=line["label"], drawstyle="steps-post")
     if figure["log"]:
-        axis.set_yscale("log" if figure["kind"] not in ("cdf", "disjoint") else "linear")
+        # A distance from the optimum may be 0, of which there is no logarithm.
+        drawn = [value for line in panel["lines"] for value in line["y"] if value is not None]
+        if figure["kind"] not in ("cdf", "disjoint") and min(drawn, default=0) > 0:
+            axis.set_yscale("log")
         if figure["kind"] in ("cdf", "cno-by-money"):
             axis.set_xscale("log")
     axis.set_title(panel["title"], fontsize=9)

@@ -67,7 +67,8 @@ class ArmSpec(Section):
 Quantity = Literal["money", "trials", "dfo", "nex", "decision", "error", "spent", "violations", "accuracy"]
 """Dollars or trials until a CNO; distance from the optimum of the recommendation; number of explorations; seconds per decision;
 error of the estimates told of stopped runs; money of a whole replay; share of recommendations that break a limit."""
-Statistic = Literal["p50", "p90", "mean", "share"]
+Statistic = Literal["p50", "p90", "mean", "found", "share"]
+"""`found` is the mean over the seeds that got there at all; `share` says how many those are."""
 
 
 class MeasureSpec(Section):

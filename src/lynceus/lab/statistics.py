@@ -46,8 +46,13 @@ def statistic(sample: FloatArray, name: Statistic) -> FloatArray:
     """
     if name == "share":
         return np.asarray(np.isfinite(sample).mean(axis=-1))
+    if name == "found":
+        known = np.isfinite(sample)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(known, sample, 0.0).sum(axis=-1) / known.sum(axis=-1))
     if name == "mean":
-        return np.asarray(sample.mean(axis=-1))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(sample.mean(axis=-1))
     return quantiles(sample, {"p50": 0.5, "p90": 0.9}[name])
 
 
