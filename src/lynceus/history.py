@@ -1,4 +1,4 @@
-"""What was asked for and what happened: plan, order, outcome, observation.
+"""What was asked for and what happened: plan, order, outcome, observation, and why it came to an end.
 
 An order is an intention, an outcome is a fact, and `Told` is what the model hears about it. The three stand side by side in an
 observation, so that an estimate never overwrites what was measured.
@@ -155,3 +155,26 @@ class Observation:
 
 
 History = tuple[Observation, ...]
+
+
+class Because(enum.StrEnum):
+    """Why an exploration ends: different news to a user."""
+
+    BUDGET = "budget"
+    TRIALS = "trials"
+    WALL_CLOCK = "wall clock"
+    EXHAUSTED = "exhausted"
+    CONVERGED = "converged"
+    USER = "user"
+    """A person ended it."""
+    PAUSED = "paused"
+    """Too many runs in a row failed: somebody should look before more money is spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """No further run, and why. With runs under way it may be worth asking again when they have settled."""
+
+    because: Because
+    reason: str
+    """One clause for people."""

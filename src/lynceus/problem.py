@@ -369,3 +369,11 @@ class Problem:
             if value is None or not limit.holds(value):
                 return False
         return True
+
+    def answer_value(self, row: int, seconds: float, metrics: Mapping[str, float]) -> float | None:
+        """The goal's value of a finished run that may be the answer and kept every limit; nothing for any other run."""
+        if self.answerable is not None and not self.answerable[row]:
+            return None
+        if (self.kind == "metric" and self.goal.metric not in metrics) or not self.meets_limits(row, seconds, metrics):
+            return None
+        return self.value(row, seconds, metrics)

@@ -9,7 +9,8 @@ import pytest
 import typer
 
 from lynceus.cli.app import app
-from lynceus.job import Job, JobFile, prepare
+from lynceus.job import Job, JobFile
+from lynceus.job.prepare import prepare
 from lynceus.job.sections import BillingSection, PricesSection, TrialSection
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -8,7 +8,8 @@ import pytest
 
 from lynceus.cli import main
 from lynceus.errors import InputError
-from lynceus.job import Job, prepare
+from lynceus.job import Job
+from lynceus.job.prepare import prepare
 
 GOOD = """\
 version: 1

@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lynceus.errors import InputError
-from lynceus.job import Job, job_schema, prepare, starter
+from lynceus.job import Job
 from lynceus.job.execution import command_line, executor_of, local_job
+from lynceus.job.prepare import prepare
+from lynceus.job.schema import job_schema
 from lynceus.job.secrets import hidden, secrets_of
-from lynceus.job.starter import Answers
+from lynceus.job.starter import Answers, starter
 from lynceus.job.winner import env_file, skypilot_task, spark_defaults
 from lynceus.job.words import memory_gib
 from lynceus.policy.compose import compose, describe

@@ -83,7 +83,7 @@ def storage_upgrade(storage: StorageOption = None, output: OutputOption = Output
     """Bring a storage to the version of this program; studies stay as they are."""
     from sqlalchemy.engine import make_url
 
-    from lynceus.cli.opened import storage_url
+    from lynceus.cli.named import storage_url
     from lynceus.ledger.sql import upgrade
 
     url = storage_url(storage)

@@ -122,7 +122,8 @@ def import_(
 ) -> None:
     """Past measurements as free knowledge: nothing is run, nothing is charged; all rows are taken, or none."""
     from lynceus.cli.measurements import read_measurements
-    from lynceus.cli.opened import create_or_open, is_file, open_study
+    from lynceus.cli.named import is_file
+    from lynceus.cli.opened import create_or_open, open_study
 
     one = create_or_open(study, storage) if is_file(study) else open_study(study, storage)
     found, skipped = read_measurements(file, one.study.problem, skip_unknown=skip_unknown)

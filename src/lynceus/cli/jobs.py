@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from lynceus.insight import Forecast
-    from lynceus.job import Prepared
+    from lynceus.job.prepare import Prepared
     from lynceus.job.starter import Answers
 
 JobArgument = Annotated[str, typer.Argument(help="A job file.", show_default=True)]
@@ -34,8 +34,9 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
     """Write a commented job file from a few questions."""
-    from lynceus.job import Job, prepare, starter
-    from lynceus.job.starter import Answers
+    from lynceus.job import Job
+    from lynceus.job.prepare import prepare
+    from lynceus.job.starter import Answers, starter
 
     if file.exists() and not force:
         raise InputError(f"{file}: the file exists already; choose another name, or replace it with --force.")
@@ -58,7 +59,9 @@ def check(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Validate a job file: one sentence for its first mistake, with file, line and field."""
-    from lynceus.job import Job, job_schema, prepare
+    from lynceus.job import Job
+    from lynceus.job.prepare import prepare
+    from lynceus.job.schema import job_schema
 
     if schema:
         typer.echo(job_schema(), nl=False)
@@ -83,7 +86,8 @@ def plan(
 ) -> None:
     """Show the space, prices, and the expected and worst-case spend and time, before anything runs."""
     from lynceus.insight import forecast
-    from lynceus.job import Job, prepare
+    from lynceus.job import Job
+    from lynceus.job.prepare import prepare
 
     prepared = prepare(Job.read(file), policy)
     predicted = forecast(prepared.problem, prepared.policy, parallel=parallel or prepared.parallel)

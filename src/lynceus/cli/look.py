@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from lynceus.cli.output import Output, OutputOption, StorageOption, StudyArgument, console, print_json, words
 from lynceus.errors import InputError
-
-if TYPE_CHECKING:
-    from lynceus.cli.opened import Opened
 
 _QUIET_S = 30.0
 """Workers give a sign of life every few seconds; after so many without one, nobody is there."""
@@ -19,51 +16,16 @@ _QUIET_S = 30.0
 
 def status(study: StudyArgument = None, storage: StorageOption = None, output: OutputOption = Output.TABLE) -> None:
     """How studies stand: money, trials, incumbent. Without a name, all of them."""
-    from lynceus.cli.opened import open_study, opened, storage_url
-    from lynceus.ledger.sql import Storage
+    from lynceus.cli.glance import glance
+    from lynceus.cli.named import named_study, storage_of
 
-    if study is not None:
-        every = [open_study(study, storage)]
-    else:
-        kept = Storage(storage_url(storage), create=False)
-        every = [opened(kept, record) for record in kept.studies()]
-    facts = [study_facts(one) for one in every]
+    with storage_of(study, storage) as kept:
+        records = kept.studies() if study is None else [named_study(kept, study)]
+        facts = [glance(kept, record) for record in records]
     if output is Output.JSON:
         print_json(facts[0] if study is not None else facts)
     else:
         _print_status(facts)
-
-
-def study_facts(one: Opened) -> dict[str, Any]:
-    """A study in numbers."""
-    from lynceus.insight import steps
-
-    study, problem = one.study, one.study.problem
-    history, pending = study.history, study.pending
-    progress = steps(problem, history)
-    last = progress[-1] if progress else None
-    stopped = one.record.stopped
-    return {
-        "name": one.name,
-        "state": one.record.state,
-        "reason": None if stopped is None else stopped.reason,
-        "objective": str(problem.goal),
-        "limits": [str(limit) for limit in problem.limits],
-        "spent_usd": study.spent_usd,
-        "reserved_usd": study.reserved_usd,
-        "budget_usd": study.budget_usd,
-        "trials": len(history),
-        "running": len(pending),
-        "stopped_early": sum(seen.outcome.end == "capped" for seen in history),
-        "failed": sum(seen.outcome.end == "failed" for seen in history),
-        "best": None if last is None else last.best,
-        "best_trial": None if last is None else last.incumbent,
-        "best_params": None
-        if last is None or last.incumbent is None
-        else problem.space.point(next(seen.row for seen in history if seen.order.number == last.incumbent)),
-        "created_s": one.record.created_s,
-        "worker_seen_s": one.record.seen_s,
-    }
 
 
 def goal_text(objective: str, value: float | None) -> str:

@@ -1,17 +1,17 @@
-"""From what a person types (a study's name, a job file, a storage) to the study itself."""
+"""From what a person types to the study itself, with its problem, its policy and its ledger."""
 
 from __future__ import annotations
 
-import os
 import weakref
 from dataclasses import dataclass
 
+from lynceus.cli.named import check_unchanged, is_file, storage_url
 from lynceus.conduct import as_seen, typical
 from lynceus.errors import InputError
 from lynceus.history import History
-from lynceus.job import Job, Prepared, prepare
-from lynceus.job.prepare import conduct_of
-from lynceus.ledger.sql import DEFAULT_URL, Storage, StudyRecord, fingerprint
+from lynceus.job import Job
+from lynceus.job.prepare import Prepared, conduct_of, prepare
+from lynceus.ledger.sql import Storage, StudyRecord, fingerprint
 from lynceus.policy.compose import compose, describe
 from lynceus.study import Study
 
@@ -45,22 +45,6 @@ class Opened:
         return self.prepared.baseline
 
 
-def storage_url(option: str | None, job: Job | None = None) -> str:
-    """The storage: the option or LYNCEUS_STORAGE, else what the job file says, else lynceus.db in the current folder."""
-    if option:
-        return option
-    if os.environ.get("LYNCEUS_STORAGE"):
-        return os.environ["LYNCEUS_STORAGE"]
-    if job is not None and job.spec.storage is not None:
-        return job.spec.storage
-    return DEFAULT_URL
-
-
-def is_file(named: str) -> bool:
-    """Whether a person means a job file rather than a study."""
-    return named.lower().endswith((".yaml", ".yml"))
-
-
 def open_study(named: str | None, storage: str | None) -> Opened:
     """A study that exists."""
     job = Job.read(named) if named is not None and is_file(named) else None
@@ -74,11 +58,7 @@ def opened(storage: Storage, record: StudyRecord) -> Opened:
     from dataclasses import replace
 
     prepared = prepare(Job.from_stored(record.document))
-    if fingerprint(prepared.problem) != record.fingerprint:
-        raise InputError(
-            f"study {record.name!r}: the tables that its job file reads have changed since it began, so that its trials "
-            "no longer mean the same; restore them, or start a study under another name."
-        )
+    check_unchanged(record, prepared.problem)
     policy = compose(record.policy)
     prepared = replace(prepared, policy=policy)
     study = new_study(prepared, record, storage)

@@ -40,7 +40,7 @@ def report(
 def report_facts(one: Opened) -> dict[str, Any]:
     """Everything that the page shows."""
     from lynceus.cli.answers import verdict_facts, verdict_lines
-    from lynceus.cli.look import study_facts
+    from lynceus.cli.glance import glance
     from lynceus.insight import calibration, finished_points, importance, pareto_front, steps, verdict
     from lynceus.insight.records import trial_records
 
@@ -56,7 +56,7 @@ def report_facts(one: Opened) -> dict[str, Any]:
     found = verdict(problem, study.policy, known, all_runs=study.history, baseline=one.baseline, seed=study.seed)
     seen = calibration(problem, study.history)
     front = pareto_front(point for point in finished_points(other_limits, known) if point.keeps_limits)
-    return study_facts(one) | {
+    return glance(one.storage, one.record) | {
         "trials": [row | {"keeps_other_limits": row["number"] in kept} for row in rows],
         "configurations": len(problem.space),
         "parameters": [parameter.name for parameter in problem.space.parameters],

@@ -43,9 +43,11 @@ def run(
     Exit codes: 0 found, 2 bad input, 3 nothing keeps the limits, 4 infrastructure, 130 interrupted.
     """
     from lynceus.cli.jobs import plan_shown
-    from lynceus.cli.opened import create_or_open, storage_url
+    from lynceus.cli.named import storage_url
+    from lynceus.cli.opened import create_or_open
     from lynceus.insight import forecast
-    from lynceus.job import Job, prepare
+    from lynceus.job import Job
+    from lynceus.job.prepare import prepare
     from lynceus.job.secrets import secrets_of
 
     job = Job.read(file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,14 +12,12 @@ from numpy.typing import NDArray
 from lynceus.conduct import Conduct
 from lynceus.errors import InputError
 from lynceus.executor.command import variable
-from lynceus.fraction import Fraction
-from lynceus.job.configurations import space_of
 from lynceus.job.job import Job
-from lynceus.job.sections import FractionSection
+from lynceus.job.problem import problem_of
 from lynceus.job.words import memory_gib
 from lynceus.policy import TIMEOUTS, Policy, preset
 from lynceus.policy.compose import compose
-from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
+from lynceus.problem import Problem
 from lynceus.space import Expression, Parameter, Space
 from lynceus.space.column import nearest
 from lynceus.timeout import AtMost, Timeout
@@ -67,46 +64,6 @@ def prepare(job: Job, policy: str | None = None) -> Prepared:
         _amount(job, problem.space, "cpus"),
         _amount(job, problem.space, "memory"),
     )
-
-
-def problem_of(job: Job) -> Problem:
-    """The space with goal, limits, money and tariff."""
-    space, spec = space_of(job), job.spec
-    with job.at("objective"):
-        goal = Goal.parse(spec.objective)
-    limits = []
-    for place, text in enumerate(spec.constraints):
-        with job.at("constraints", place):
-            limits.append(Limit.parse(text))
-    with job.at("budget"):
-        usd = math.inf if spec.budget.cost is None else spec.budget.cost
-        budget = Budget(usd, spec.budget.max_trials, spec.budget.wall_clock)
-    billing = spec.billing
-    tariff = Tariff(billing.granularity, billing.minimum, billing.boot, billing.fee, tuple(billing.warm))
-    with job.at("billing", "warm"):
-        problem = Problem(space, goal, tuple(limits), budget, tariff)
-    if spec.fraction is not None:
-        with job.at("fraction"):
-            problem = _with_fraction(problem, spec.fraction)
-    with job.at("budget"):
-        _some_run_fits(problem)
-    return problem
-
-
-def _with_fraction(problem: Problem, given: FractionSection) -> Problem:
-    names = [parameter.name for parameter in problem.space.parameters]
-    if given.column not in names:
-        hint = nearest(given.column, names) or f" Parameters are {', '.join(names)}."
-        raise InputError(f"{given.column!r} is no parameter of the space.{hint}")
-    return problem.with_fraction(Fraction(given.column, given.test, given.answer))
-
-
-def _some_run_fits(problem: Problem) -> None:
-    least = problem.tariff.charge(0.0, float(problem.price.min()))
-    if problem.budget.usd < least:
-        raise InputError(
-            f"${problem.budget.usd:g} do not even pay the start of the cheapest configuration (${least:.4g}); raise budget.cost."
-        )
 
 
 def policy_of(job: Job, name: str | None = None) -> Policy:

@@ -6,12 +6,9 @@ import enum
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from lynceus.history import History, Observation, Order
-
-if TYPE_CHECKING:
-    from lynceus.policy import Stopped
+from lynceus.history import History, Observation, Order, Stopped
 
 
 class Wish(enum.StrEnum):

@@ -6,13 +6,9 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from lynceus.history import History, Observation, Order
+from lynceus.history import History, Observation, Order, Stopped
 from lynceus.ledger.ledger import OpenRun, Wish
-
-if TYPE_CHECKING:
-    from lynceus.policy import Stopped
 
 _FREE: AbstractContextManager[None] = nullcontext()
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from lynceus.history import Order, Outcome, Told
+from lynceus.history import Because, Order, Outcome, Stopped, Told
 from lynceus.ledger.ledger import Wish
 from lynceus.ledger.records import order_of, outcome_of, told_of
-from lynceus.policy import Because, Stopped
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,7 @@ from lynceus.ledger.ledger import Wish
 from lynceus.ledger.rows import Event, StudyRecord, TrialRecord, study_record, trial_record
 from lynceus.ledger.schema import events, settings, studies, trials
 from lynceus.ledger.sql_ledger import SqlLedger, one_line
+from lynceus.ledger.totals import FinishedRun, Totals, read_finished, read_totals
 from lynceus.problem import Problem
 
 __all__ = ["DEFAULT_URL", "Event", "Storage", "StudyRecord", "TrialRecord", "fingerprint", "upgrade"]
@@ -157,6 +158,18 @@ class Storage:
             wanted = wanted.where(trials.c.number == number)
         with self._errors(), self._engine.connect() as connection:
             return [trial_record(row) for row in connection.execute(wanted.order_by(trials.c.number))]
+
+    def totals(self, name: str) -> Totals:
+        """How much a study has used and how its trials ended, without reading them one by one."""
+        record = self.load_study(name)
+        with self._errors(), self._engine.connect() as connection:
+            return read_totals(connection, record.id)
+
+    def finished(self, name: str, metrics: Sequence[str] = ()) -> list[FinishedRun]:
+        """The runs of a study that came to their end, with these metrics, in the order of settling."""
+        record = self.load_study(name)
+        with self._errors(), self._engine.connect() as connection:
+            return list(read_finished(connection, record.id, metrics))
 
     def setting(self, name: str) -> str | None:
         """A value that belongs to the whole storage."""

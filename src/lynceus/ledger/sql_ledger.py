@@ -12,12 +12,11 @@ from sqlalchemy import Connection, Engine, Row, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from lynceus.errors import InfrastructureError, InputError
-from lynceus.history import History, Observation, Order
+from lynceus.history import Because, History, Observation, Order, Stopped
 from lynceus.ledger.ledger import OpenRun, Wish
 from lynceus.ledger.records import order_of, order_record, outcome_of, outcome_record, told_of, told_record
 from lynceus.ledger.schema import events, studies, trials
 from lynceus.ledger.worker import lives, myself
-from lynceus.policy import Because, Stopped
 
 _STATE = [column for column in studies.columns if column.name not in ("document", "policy")]
 """What changes in a study; the job file, which may be long, is not read again and again."""

@@ -6,13 +6,12 @@ and a page can show why a configuration was chosen by asking again.
 
 from __future__ import annotations
 
-import enum
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from lynceus.history import End, History, Observation, Order, Outcome, Plan, Told
+from lynceus.history import Because, End, History, Observation, Order, Outcome, Plan, Stopped, Told
 from lynceus.policy.policy import Policy
 from lynceus.problem import Problem
 from lynceus.situation import Situation, is_warm
@@ -20,29 +19,6 @@ from lynceus.units import format_duration, format_money
 
 _ROUNDING = 1e-9
 """Share of the budget below which money left over is the error of a sum."""
-
-
-class Because(enum.StrEnum):
-    """Why an exploration ends: different news to a user."""
-
-    BUDGET = "budget"
-    TRIALS = "trials"
-    WALL_CLOCK = "wall clock"
-    EXHAUSTED = "exhausted"
-    CONVERGED = "converged"
-    USER = "user"
-    """A person ended it."""
-    PAUSED = "paused"
-    """Too many runs in a row failed: somebody should look before more money is spent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """No further run, and why. With runs under way it may be worth asking again when they have settled."""
-
-    because: Because
-    reason: str
-    """One clause for people."""
 
 
 def decide(

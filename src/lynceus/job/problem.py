@@ -1,0 +1,53 @@
+"""From a job file to the problem alone: what those need who only look at a study."""
+
+from __future__ import annotations
+
+import math
+
+from lynceus.errors import InputError
+from lynceus.fraction import Fraction
+from lynceus.job.configurations import space_of
+from lynceus.job.job import Job
+from lynceus.job.sections import FractionSection
+from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
+from lynceus.space.column import nearest
+
+
+def problem_of(job: Job) -> Problem:
+    """The space with goal, limits, money and tariff."""
+    space, spec = space_of(job), job.spec
+    with job.at("objective"):
+        goal = Goal.parse(spec.objective)
+    limits = []
+    for place, text in enumerate(spec.constraints):
+        with job.at("constraints", place):
+            limits.append(Limit.parse(text))
+    with job.at("budget"):
+        usd = math.inf if spec.budget.cost is None else spec.budget.cost
+        budget = Budget(usd, spec.budget.max_trials, spec.budget.wall_clock)
+    billing = spec.billing
+    tariff = Tariff(billing.granularity, billing.minimum, billing.boot, billing.fee, tuple(billing.warm))
+    with job.at("billing", "warm"):
+        problem = Problem(space, goal, tuple(limits), budget, tariff)
+    if spec.fraction is not None:
+        with job.at("fraction"):
+            problem = _with_fraction(problem, spec.fraction)
+    with job.at("budget"):
+        _some_run_fits(problem)
+    return problem
+
+
+def _with_fraction(problem: Problem, given: FractionSection) -> Problem:
+    names = [parameter.name for parameter in problem.space.parameters]
+    if given.column not in names:
+        hint = nearest(given.column, names) or f" Parameters are {', '.join(names)}."
+        raise InputError(f"{given.column!r} is no parameter of the space.{hint}")
+    return problem.with_fraction(Fraction(given.column, given.test, given.answer))
+
+
+def _some_run_fits(problem: Problem) -> None:
+    least = problem.tariff.charge(0.0, float(problem.price.min()))
+    if problem.budget.usd < least:
+        raise InputError(
+            f"${problem.budget.usd:g} do not even pay the start of the cheapest configuration (${least:.4g}); raise budget.cost."
+        )
