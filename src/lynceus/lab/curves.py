@@ -123,7 +123,8 @@ def _by_variant(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
                 ys.append(_rounded(found.value))
                 lows.append(_rounded(found.low))
                 highs.append(_rounded(found.high))
-            lines.append({"label": label, "x": xs, "y": ys, "low": lows, "high": highs})
+            if xs:
+                lines.append({"label": label, "x": xs, "y": ys, "low": lows, "high": highs})
         panels.append(_panel(_name(evidence, job, ""), "variant", f"{figure.quantity}, {figure.statistic}", lines))
     return panels
 

@@ -148,10 +148,12 @@ def written_policy(arm: str | ArmSpec, where: str) -> str:
 def _check_names(document: Document, experiment: Experiment) -> None:
     """Claims and pictures may only speak of what is measured."""
     spec, variants = experiment.spec, set(experiment.variants)
-    if spec.baseline is not None and spec.baseline not in spec.policies:
-        raise InputError(
-            f"{document.at('baseline')}: there is no policy {spec.baseline!r}{hint(spec.baseline, spec.policies)}"
-        )
+    for field, base in (
+        *([("baseline", spec.baseline)] if spec.baseline else []),
+        *(("also", base) for base in spec.also),
+    ):
+        if base not in spec.policies:
+            raise InputError(f"{document.at(field)}: there is no policy {base!r}{hint(base, spec.policies)}")
     for place, claim in enumerate(spec.claims):
         measure, at = claim.measure, ("claims", place, "measure")
         for field in ("of", "to"):

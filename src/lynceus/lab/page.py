@@ -107,18 +107,21 @@ _LONG = 200
 
 
 def _across(summary: dict[str, Any]) -> Iterator[str]:
-    base = summary["baseline"]
-    yield f"Money relative to **{base}** (geometric mean over jobs; below 1 is cheaper):"
-    yield ""
     several = len(summary["variants"]) > 1
-    head = ["policy", *(["variant"] if several else []), "until CNO", "jobs", "p50", "p90"]
+    head = ["policy", *(["variant"] if several else []), "until CNO", "jobs", "seeds", "p50", "p90"]
     head += ["cheaper / level / dearer (p90)", "jobs with p < 0.05 (Holm)"]
-    yield _cells(head)
-    yield "|" + "---|" * len(head)
-    for row in summary["across"]:
-        first = [row["policy"], *([row["variant"]] if several else []), f"{row['cno']:g}", str(row["jobs"])]
-        outcome = f"{row['wins']} / {row['ties']} / {row['losses']}"
-        yield _cells([*first, interval(row["p50"]), interval(row["p90"]), outcome, str(row["significant"])])
+    for base in dict.fromkeys(row["base"] for row in summary["across"]):
+        yield f"Money relative to **{base}** (geometric mean over jobs on the seeds that both have; below 1 is cheaper):"
+        yield ""
+        yield _cells(head)
+        yield "|" + "---|" * len(head)
+        for row in summary["across"]:
+            if row["base"] == base:
+                first = [row["policy"], *([row["variant"]] if several else []), f"{row['cno']:g}", str(row["jobs"])]
+                outcome = f"{row['wins']} / {row['ties']} / {row['losses']}"
+                numbers = [str(row["seeds"]), interval(row["p50"]), interval(row["p90"])]
+                yield _cells([*first, *numbers, outcome, str(row["significant"])])
+        yield ""
 
 
 def _cells(texts: Sequence[str]) -> str:

@@ -139,6 +139,8 @@ class ExperimentSpec(Section):
     """Label → preset, or more; empty: a study of the tables alone."""
     baseline: str | None = None
     """The competitor that others are compared with in the table; nothing: the first."""
+    also: list[str] = Field(default_factory=list)
+    """Further competitors that all others are compared with."""
     world: WorldSpec | None = None
     worlds: dict[str, WorldSpec | None] = Field(default_factory=dict)
     """Named worlds; like variants."""

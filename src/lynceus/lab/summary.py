@@ -116,37 +116,36 @@ def _row(evidence: Evidence, place: Place) -> dict[str, Any]:
 
 
 def _across(evidence: Evidence) -> list[dict[str, Any]]:
-    """Every competitor against the baseline over all jobs: geometric means, wins, and signed ranks with Holm's correction."""
-    experiment = evidence.experiment
-    if not experiment.policies:
-        return []
-    base = experiment.spec.baseline or experiment.policies[0]
-    found = []
-    for variant in experiment.variants:
-        for policy in experiment.policies:
-            for level in experiment.spec.levels:
-                pairs = _pairs(evidence, policy, base, variant, level)
-                if policy == base or not pairs:
-                    continue
-                above, below = [list(side) for side in zip(*pairs, strict=True)]
-                each = [ratio([one], [other], "p90") for one, other in pairs]
-                outcomes = [verdict_of(one) for one in each]
-                corrected = holm([signed_rank(one, other) for one, other in pairs])
-                found.append(
-                    {
-                        "policy": policy,
-                        "variant": variant,
-                        "cno": level,
-                        "jobs": len(pairs),
-                        "p50": _numbers(ratio(above, below, "p50")),
-                        "p90": _numbers(ratio(above, below, "p90")),
-                        "wins": outcomes.count("win"),
-                        "ties": outcomes.count("tie"),
-                        "losses": outcomes.count("loss"),
-                        "significant": sum(p < 0.05 for p in corrected),
-                    }
-                )
-    return found
+    """Every competitor against every baseline over all jobs, for each variant and level."""
+    spec, policies = evidence.experiment.spec, evidence.experiment.policies
+    bases = list(dict.fromkeys([spec.baseline or policies[0], *spec.also])) if policies else []
+    return [
+        _compared(pairs, {"base": base, "policy": policy, "variant": variant, "cno": level})
+        for base in bases
+        for variant in evidence.experiment.variants
+        for policy in policies
+        for level in spec.levels
+        if policy != base and (pairs := _pairs(evidence, policy, base, variant, level))
+    ]
+
+
+def _compared(pairs: list[tuple[BySeed, BySeed]], where: dict[str, Any]) -> dict[str, Any]:
+    """Geometric means of ratios, wins and losses, and signed ranks with Holm's correction across jobs."""
+    above, below = [list(side) for side in zip(*pairs, strict=True)]
+    outcomes = [verdict_of(ratio([one], [other], "p90")) for one, other in pairs]
+    corrected = holm([signed_rank(one, other) for one, other in pairs])
+    found = ratio(above, below, "p90")
+    return {
+        **where,
+        "jobs": len(pairs),
+        "seeds": found.seeds,
+        "p50": _numbers(ratio(above, below, "p50")),
+        "p90": _numbers(found),
+        "wins": outcomes.count("win"),
+        "ties": outcomes.count("tie"),
+        "losses": outcomes.count("loss"),
+        "significant": sum(p < 0.05 for p in corrected),
+    }
 
 
 def _pairs(evidence: Evidence, policy: str, base: str, variant: str, level: float) -> list[tuple[BySeed, BySeed]]:
