@@ -116,7 +116,7 @@ def test_foresight_spends_only_what_is_left() -> None:
 def test_overhead_makes_cheap_runs_less_attractive() -> None:
     job, problem = declared()
     situation = Situation.present(problem, job.finished([0, 3, 6, 9]))
-    cheap, dear = (Foresee(BOTH, overhead_usd=usd)(situation, Fabolas(), 0) for usd in (0.0, 100.0))
+    cheap, dear = (Foresee(BOTH, overhead=usd)(situation, Fabolas(), 0) for usd in (0.0, 100.0))
     assert cheap is not None
     assert dear is not None
     assert cheap.usd <= dear.usd

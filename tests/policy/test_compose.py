@@ -123,7 +123,7 @@ designs = st.sampled_from(
 ).flatmap(lambda cls: st.builds(cls, amount=amounts, stoppable=flags))
 plain = st.sampled_from([lynceus.choose.Uniform(), lynceus.choose.ByPrice()])
 choosers = st.recursive(
-    designs | rollouts | plain | st.builds(lynceus.choose.Foresee, worths, overhead_usd=numbers, shortlist=shortlists),
+    designs | rollouts | plain | st.builds(lynceus.choose.Foresee, worths, overhead=numbers, shortlist=shortlists),
     lambda inner: (
         st.builds(lynceus.choose.FirstOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
         | st.builds(lynceus.choose.Within, st.just("nodes > 2"), inner)

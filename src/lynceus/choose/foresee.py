@@ -20,8 +20,9 @@ class Foresee:
 
     worths: tuple[Worth, ...]
     per: Literal["run", "dollar"] = "dollar"
-    overhead_usd: float = 0.0
-    """Dollars that every run costs beside its machines, thinking about it included (C_overhead in the papers)."""
+    overhead: float = 0.4
+    """What every run costs beside its machines (C_overhead in the papers), as a share of what an answer's run is believed to cost on
+    average: without it, runs that cost almost nothing and teach almost nothing are always worth their money."""
     sure: float = 0.99
     """A row is a candidate when its run fits into the money left with this probability; 0 asks nothing."""
     shortlist: Shortlist | None = None
@@ -50,7 +51,8 @@ class Foresee:
         rows = np.flatnonzero(candidates)
         if self.shortlist is not None:
             rows = self.shortlist(situation, _own_worth(situation, belief.mean[0], chance), candidates, seed)
-        rate = self._ranked(foresight, situation, rows, usd[rows])
+        extra = self.overhead * float(usd[foresight.answers].mean())
+        rate = self._ranked(foresight, situation, rows, usd[rows] + extra)
         chosen = int(np.argmax(rate))
         row = int(rows[chosen])
         return Plan(
@@ -79,7 +81,7 @@ class Foresee:
         return refined if refined.max() > 0 else rate
 
     def _rate(self, worth: FloatArray, usd: FloatArray) -> FloatArray:
-        return worth if self.per == "run" else worth / np.maximum(usd + self.overhead_usd, 1e-12)
+        return worth if self.per == "run" else worth / np.maximum(usd, 1e-12)
 
     def _why(self, situation: Situation, usd: float, compared: int) -> str:
         share = situation.problem.share
