@@ -1,9 +1,12 @@
 """Real processes: what they receive, how they end, and that nothing of them is left."""
 
+import fcntl
 import json
+import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 
 from local_runs import Bench, eventually, problem_of, processes_below
 from lynceus.errors import InfrastructureError, InputError
+from lynceus.executor import local
 from lynceus.executor.command import LocalJob
 from lynceus.executor.executor import LostRunError
 from lynceus.executor.local import Shape
@@ -228,6 +232,24 @@ def test_a_run_is_started_once_however_often_it_is_launched(bench: Make, tmp_pat
     assert one.wait(next(iter(tickets))) == first
     assert (tmp_path / "deeds").read_text() == "ran\n"
     other.executor.close()
+
+
+def test_a_look_at_a_run_that_is_about_to_start_does_not_stop_it(
+    bench: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks holds the lock for a moment. A supervisor that meets it waits; nobody would start another one for 10 s."""
+    monkeypatch.setattr(local, "_START_S", math.inf)
+    one = bench("true")
+    folder = tmp_path / "runs" / "study-id" / "0"
+    folder.mkdir(parents=True)
+    lock = os.open(folder / files.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    ticket = one.launch()
+    eventually(lambda: (folder / files.LOG).exists())  # the supervisor is there
+    time.sleep(0.1)
+    assert not (folder / files.STARTED).exists()
+    os.close(lock)
+    assert one.wait(ticket).end is End.FINISHED
 
 
 def test_a_run_outlives_its_executor(bench: Make) -> None:

@@ -1,5 +1,7 @@
 """Sums of money are not exact; what is left over by rounding buys nothing."""
 
+import pytest
+
 from lynceus.history import End, Observation, Order, Outcome, Plan, Told
 from lynceus.policy import Because, Stopped, decide, preset
 from lynceus.problem import Budget, Problem
@@ -23,4 +25,5 @@ def test_a_small_rest_is_still_money() -> None:
     )
     step = decide(problem, preset("random"), (seen,), seed=0)
     assert not isinstance(step, Stopped)
-    assert 0.99 < step.cap_s <= 1.0
+    assert step.cap_s == pytest.approx(1.0)
+    assert step.reserved_usd <= 1.0 - 3599 / 3600

@@ -22,20 +22,16 @@ _CHUNK = 65536
 _BEAT_S = 1.0
 _SLOWEST_TICK_S = 0.25
 _FULL_DISK_S = 0.5
+_LOCK_POLL_S = 0.002
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 _MEMORY_WORDS = (b"MemoryError", b"bad_alloc", b"OutOfMemoryError", b"Cannot allocate memory", b"out of memory")
 
 
 def supervise(directory: str, environment: dict[str, str], secrets: list[str]) -> None:
     """Run the request of a directory, unless somebody does so or has done so."""
-    lock = os.open(os.path.join(directory, files.LOCK), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _take_charge(directory):
         return None
     path = os.path.join
-    if any(os.path.exists(path(directory, name)) for name in (files.STARTED, files.OUTCOME)):
-        return None
     request = files.read_whole(path(directory, files.REQUEST))
     if request is None:
         return None
@@ -48,6 +44,26 @@ def supervise(directory: str, environment: dict[str, str], secrets: list[str]) -
             return files.make_durable(path(directory, files.OUTCOME))
         except OSError:  # a full disk: what was paid for must not be lost, so wait for room
             time.sleep(_FULL_DISK_S)
+
+
+def _take_charge(directory: str) -> bool:
+    """Hold the run's lock for as long as we live; false when somebody runs it or has run it.
+
+    Whoever asks how the run stands holds the lock for a moment, too: a lock that is taken does not mean that somebody is in charge.
+    """
+    lock = os.open(os.path.join(directory, files.LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = True
+        except BlockingIOError:
+            held = False
+        if any(os.path.exists(os.path.join(directory, name)) for name in (files.STARTED, files.OUTCOME)):
+            os.close(lock)
+            return False
+        if held:
+            return True
+        time.sleep(_LOCK_POLL_S)
 
 
 class Run:
