@@ -301,3 +301,7 @@ def test_other_money_other_limits() -> None:
     assert problem.with_budget(5.0).budget == Budget(usd=5.0, trials=4)
     assert isinstance(problem.with_limits([Limit("time", 60.0)]), Problem)
     assert problem.with_limits([Limit("time", 60.0)]).ceiling_s.max() == 60.0
+
+
+def test_a_large_bound_is_written_out() -> None:
+    assert str(Limit.parse("throughput >= 2.5e6")) == "throughput >= 2500000"

@@ -2,12 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lynceus.errors import InputError
-from lynceus.units import format_duration, format_money, parse_duration, parse_money
+from lynceus.units import format_duration, format_money, format_number, parse_duration, parse_money
 
 
 @pytest.mark.parametrize(
@@ -106,3 +107,21 @@ def test_written_money_reads_back_nearly_equal(dollars):
 )
 def test_money_at_the_edges(dollars, text):
     assert format_money(dollars) == text
+
+
+@pytest.mark.parametrize("number", [np.int64(90), np.int32(90), np.uint8(90), np.float32(90.0), np.float64(90.0)])
+def test_numbers_of_numpy_are_numbers(number: object) -> None:
+    assert parse_duration(number) == parse_money(number) == 90.0
+
+
+@pytest.mark.parametrize("value", [True, np.True_, np.array([1.0, 2.0]), None, 1j])
+def test_what_is_no_number_is_refused(value: object) -> None:
+    with pytest.raises(InputError, match="a duration such as"):
+        parse_duration(value)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_can_be_read_again(value: float) -> None:
+    text = format_number(value)
+    assert float(text) == value
+    assert ("e" in text) <= (not 1e-4 <= abs(value) < 1e15)

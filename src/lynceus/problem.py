@@ -16,7 +16,7 @@ import numpy as np
 
 from lynceus.errors import InputError
 from lynceus.fraction import Fraction, shares
-from lynceus.units import format_duration, format_money, parse_duration, parse_money
+from lynceus.units import format_duration, format_money, format_number, parse_duration, parse_money
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -198,7 +198,7 @@ class Limit:
         return value >= self.bound if self.at_least else value <= self.bound
 
     def __str__(self) -> str:
-        bound = f"{self.bound:g}"
+        bound = format_number(self.bound)
         if self.metric in ("time", "cost"):
             bound = format_duration(self.bound) if self.metric == "time" else format_money(self.bound)
         sure = "" if self.confidence is None else f" @ {self.confidence:g}"

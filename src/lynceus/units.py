@@ -4,7 +4,9 @@ Inside Lynceus time is seconds and money is dollars, as floats; these functions 
 """
 
 import math
+import numbers
 import re
+from typing import TypeGuard
 
 from lynceus.errors import InputError
 
@@ -31,7 +33,7 @@ def parse_duration(value: object, where: str = "A duration") -> float:
     >>> parse_duration("1h30m"), parse_duration("45m"), parse_duration("90s"), parse_duration(90)
     (5400.0, 2700.0, 90.0, 90.0)
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if _is_number(value):
         return _amount(float(value), value, where)
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{where} is {value!r}, but a duration such as '45m', '1h30m' or 90 (seconds) is needed.")
@@ -59,7 +61,7 @@ def parse_money(value: object, where: str = "An amount of money") -> float:
     >>> parse_money("25 USD"), parse_money("$1,250.50"), parse_money(25)
     (25.0, 1250.5, 25.0)
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if _is_number(value):
         return _amount(float(value), value, where)
     if not isinstance(value, str):
         raise InputError(f"{where} is {value!r}, but dollars such as '25 USD', '$25' or 25 are needed.")
@@ -118,6 +120,21 @@ def format_money(dollars: float) -> str:
         return f"${dollars:.2g}"
     whole, cents = text.split(".")
     return f"${whole}.{cents.rstrip('0').ljust(2, '0')}"
+
+
+def format_number(value: float) -> str:
+    """A number as `float` reads it again, without an exponent where people can still read it.
+
+    >>> [format_number(value) for value in (0.85, 2.5e6, 100, 1234567.25, 1e-7, 3e20)]
+    ['0.85', '2500000', '100', '1234567.25', '1e-07', '3e+20']
+    """
+    number = float(value)
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def _is_number(value: object) -> TypeGuard[numbers.Real]:
+    """Whether this is a number of any library; truth values are not meant as one."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _amount(amount: float, given: object, where: str) -> float:
