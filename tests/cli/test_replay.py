@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import yaml
 
+from lynceus import replay
 from lynceus.cli import main
 from lynceus.policy import PRESETS, preset
 from lynceus.policy.compose import compose
@@ -105,8 +107,10 @@ def test_policies_and_jobs_are_listed(lynceus):
     listed = lynceus("policies")[1]
     assert all(name in listed for name in PRESETS)
     jobs = json.loads(lynceus("replay", "--list", "-o", "json")[1])
-    assert {"tensorflow/cnn", "subsampling/rnn"} <= {job["job"] for job in jobs}
-    assert len(jobs) == 21
+    shipped = Path(replay.__file__).with_name("jobs")
+    files = {str(path.relative_to(shipped).with_suffix("")) for path in shipped.rglob("*.yaml")}
+    assert {"tensorflow/cnn", "subsampling/rnn"} <= files
+    assert {job["job"] for job in jobs} == files
 
 
 @pytest.mark.parametrize(
