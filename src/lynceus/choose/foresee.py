@@ -20,7 +20,7 @@ class Foresee:
 
     worths: tuple[Worth, ...]
     per: Literal["run", "dollar"] = "dollar"
-    overhead: float = 0.4
+    overhead: float = 0.1
     """What every run costs beside its machines (C_overhead in the papers), as a share of what an answer's run is believed to cost on
     average: without it, runs that cost almost nothing and teach almost nothing are always worth their money."""
     sure: float = 0.99
