@@ -249,3 +249,14 @@ def test_the_known_optima_of_the_papers(name, usd, deadline_s):
     job = load_job(name)
     assert job.problem.deadline_s == deadline_s
     assert round(job.optimum.cost_usd, 8) == usd
+
+
+def test_details_of_another_table_become_metrics_of_runs(write_job, tmp_path):
+    path = write_job()
+    path.write_text(path.read_text() + "details: {table: more.csv, on: [vm, nodes]}\n")
+    plain = load_job(path)
+    assert set(plain.measurements.metrics) == {"accuracy"}
+    (tmp_path / "more.csv").write_text("nodes,vm,cpu.%usr\n4,small,7\n1,small,5\n")
+    joined = load_job(path).measurements.metrics["cpu.%usr"]
+    assert joined.tolist()[:3] == pytest.approx([5.0, np.nan, 7.0], nan_ok=True)
+    assert np.isnan(joined[3:]).all()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from lynceus.acquisition.gains import ConstrainedImprovement
-from lynceus.choose import FirstOf, Rollout
+from lynceus.choose import FirstOf, LatinHypercube, Rollout
 from lynceus.choose.disjoint import Disjoint
 from lynceus.choose.scale_out import LowestPredicted, OptimalDesign
 from lynceus.errors import InputError
 from lynceus.policy.policy import Policy
+from lynceus.surrogate.metric_trees import MetricTrees
 from lynceus.surrogate.scale_out import ScaleOut
 from lynceus.surrogate.trees import Trees
 from lynceus.timeout import LowerBound, NoCap, Timeout
@@ -21,6 +22,12 @@ def disjoint(lookahead: int | None = None, timeout: Timeout | None = None) -> Po
     """Parameters on a random reference cluster first, then the cluster; EIc per dollar inside both."""
     inner = Rollout(ConstrainedImprovement(), depth=lookahead or 0)
     return Policy("disjoint", Disjoint(inner, JOB_PARAMETERS), Trees(), timeout or _NONE)
+
+
+def arrow(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
+    """Plain Bayesian optimisation on extra-trees over pairs of runs, which also read what runs reported (Arrow)."""
+    planner = Rollout(ConstrainedImprovement(), depth=lookahead or 0, per="run", sure=0.0)
+    return Policy("arrow", FirstOf((LatinHypercube(), planner)), MetricTrees(), timeout or _NONE)
 
 
 def ernest(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:

@@ -64,6 +64,7 @@ from lynceus.stopping import (
 from lynceus.surrogate.fabolas import Fabolas
 from lynceus.surrogate.foresighted_trees import ForesightedTrees
 from lynceus.surrogate.gaussian_process import GaussianProcess
+from lynceus.surrogate.metric_trees import MetricTrees
 from lynceus.surrogate.mixture import Mixture
 from lynceus.surrogate.scale_out import ScaleOut
 from lynceus.surrogate.scaling import AlongPrice
@@ -84,7 +85,7 @@ from lynceus.timeout import (
 
 PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
     {
-        Surrogate: (Trees, GaussianProcess, Mixture, AlongPrice, Fabolas, ForesightedTrees, ScaleOut),
+        Surrogate: (Trees, GaussianProcess, Mixture, AlongPrice, Fabolas, ForesightedTrees, ScaleOut, MetricTrees),
         Chooser: (
             LatinHypercube,
             UniformRows,

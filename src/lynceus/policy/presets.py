@@ -195,6 +195,7 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
         "disjoint": Row(
             "job parameters on a random reference cluster first, then the cluster for them", baselines.disjoint
         ),
+        "arrow": Row("Arrow: LHS 3 %, trees over pairs of runs that also read low-level metrics, EIc", baselines.arrow),
         "ernest": Row(
             "Ernest: two runs of every machine type, a scale-out model each, then the lowest predictions",
             baselines.ernest,

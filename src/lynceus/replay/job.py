@@ -270,7 +270,26 @@ class _Build:
             )
 
     def metrics(self) -> dict[str, FloatArray]:
-        return {name: self.numbers(column, "metrics", name) for name, column in self.model.metrics.items()}
+        named = {name: self.numbers(column, "metrics", name) for name, column in self.model.metrics.items()}
+        return {**self.details(), **named}
+
+    def details(self) -> dict[str, FloatArray]:
+        """Columns of the further table, row by row of the main one; NaN where it has no such row."""
+        wanted = self.model.details
+        if wanted is None:
+            return {}
+        try:
+            table = read_table(find_table(self.document, Path(self.document.name), wanted.table))
+        except InputError:
+            return {}
+        other = replace(self, table=table, table_name=wanted.table)
+        place_of = {
+            key: i for i, key in enumerate(zip(*(other.column(c, "details", "on") for c in wanted.on), strict=True))
+        }
+        keys = zip(*(self.column(column, "details", "on") for column in wanted.on), strict=True)
+        places = np.array([place_of.get(key, -1) for key in keys])
+        numbers = {name: other.numbers(name, "details", "table") for name in table if name not in wanted.on}
+        return {name: np.where(places >= 0, values[places], math.nan) for name, values in numbers.items()}
 
     def with_fraction(self, problem: Problem) -> Problem:
         """The problem with its masks, when a column is the share of the data."""

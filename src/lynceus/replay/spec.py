@@ -30,6 +30,15 @@ class ProgressSpec(Section):
     """Progress at which the job is done; the fill of a timeout that extrapolates progress aims at it."""
 
 
+class DetailsSpec(Section):
+    """A further table with what runs reported besides (low-level metrics): all its columns become metrics of the same name."""
+
+    table: str
+    """A CSV or Parquet file; where it is not there, runs report nothing of it."""
+    on: list[str] = Field(min_length=1)
+    """Columns that both tables have and that name a row."""
+
+
 class DeadlineSpec(Section):
     """A deadline relative to the table."""
 
@@ -81,6 +90,7 @@ class ReplaySpec(Section):
     """Dollars per hour of the whole configuration: a column, an expression over columns, or a number."""
     metrics: dict[str, str] = Field(default_factory=dict)
     """Reported metrics: name in objective and constraints → column."""
+    details: DetailsSpec | None = None
     progress: ProgressSpec | None = None
     fraction: FractionSpec | None = None
     """The column with the share of the data; its name alone lets every share be tested and win."""
