@@ -74,12 +74,12 @@ class TimedStudy(Study):
         self.enough = False
         self.decision_s: dict[int, float] = {}
 
-    def order(self, slots: int = 1) -> Order | None:
+    def order(self) -> Order | None:
         """The next order, timed."""
         if self.enough:
             return None
         began = time.perf_counter()
-        order = super().order(slots)
+        order = super().order()
         if order is not None:
             self.decision_s[order.number] = time.perf_counter() - began
         return order
