@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -10,6 +13,9 @@ import yaml
 from lynceus.executor.command import as_text, filled, variable
 from lynceus.job.execution import command_line
 from lynceus.job.prepare import Prepared
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+"""What a shell accepts as the name of a variable."""
 
 _SPARK = {
     "executors": "spark.executor.instances",
@@ -29,8 +35,7 @@ def env_file(prepared: Prepared, row: int, heading: str) -> str:
     """Lines for `set -a; . file`: the variables that the job receives from Lynceus."""
     params = prepared.problem.space.point(row)
     lines = [f"# {heading}"]
-    lines += [f"{variable(name)}={shlex.quote(as_text(value))}" for name, value in params.items()]
-    lines += [f"{name}={shlex.quote(filled(value, params))}" for name, value in prepared.job.spec.envs.items()]
+    lines += [f"{name}={shlex.quote(value)}" for name, value in _variables(prepared, params).items()]
     return "\n".join(lines) + "\n"
 
 
@@ -61,8 +66,7 @@ def skypilot_task(prepared: Prepared, row: int, heading: str) -> str:
     nodes = params.get("num_nodes", params.get("nodes"))
     if isinstance(nodes, int):
         task["num_nodes"] = nodes
-    envs = {variable(name): as_text(value) for name, value in params.items()}
-    task["envs"] = envs | {name: filled(value, params) for name, value in job.spec.envs.items()}
+    task["envs"] = _variables(prepared, params)
     if job.spec.secrets:
         task["secrets"] = dict.fromkeys(job.spec.secrets)
     if job.spec.setup is not None:
@@ -70,3 +74,16 @@ def skypilot_task(prepared: Prepared, row: int, heading: str) -> str:
     script = isinstance(job.spec.run, str) and not job.spec.shell
     task["run"] = str(job.spec.run) if script else command_line(prepared.job, params)
     return f"# {heading}\n" + yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _variables(prepared: Prepared, params: Mapping[str, object]) -> dict[str, str]:
+    """The variables by which a run finds its values: as during the search, scripts also under the parameters' own names."""
+    spec = prepared.job.spec
+    values = {name: as_text(value) for name, value in params.items()}
+    taken = {*os.environ, *spec.secrets}
+    plain = {name: text for name, text in values.items() if _NAME.fullmatch(name) and name not in taken}
+    return {
+        **(plain if isinstance(spec.run, str) else {}),
+        **{variable(name): text for name, text in values.items()},
+        **{name: filled(text, params) for name, text in spec.envs.items()},
+    }

@@ -1,0 +1,51 @@
+"""What is exported for other tools really runs there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+import yaml
+
+from lynceus.job.job import Job
+from lynceus.job.prepare import prepare
+from lynceus.job.winner import env_file, skypilot_task
+
+SCRIPT = 'printf "%s/%s/%s" "${threads}" "$LYNCEUS_PARAM_LEVEL" "$HOME"'
+JOB = f"""
+version: 1
+name: exported
+run: {SCRIPT!r}
+space: {{threads: [3], level: [7], HOME: [nowhere]}}
+price: 1
+budget: {{cost: 1 USD}}
+"""
+BARE = {"PATH": os.environ["PATH"], "HOME": "/home/someone"}
+"""What another machine offers; parameters do not replace it."""
+
+
+def _printed(script: str, variables: dict[str, str]) -> str:
+    return subprocess.run(["sh", "-c", script], env=BARE | variables, capture_output=True, check=True, text=True).stdout
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+
+
+def test_a_script_finds_its_values_in_a_skypilot_task() -> None:
+    task = yaml.safe_load(skypilot_task(prepare(Job.parse(JOB)), 0, "why"))
+    assert _printed(task["run"], task["envs"]) == "3/7//home/someone"
+
+
+def test_a_script_finds_its_values_in_the_environment_file() -> None:
+    content = env_file(prepare(Job.parse(JOB)), 0, "why")
+    assert _printed(f"set -a\n{content}\n{SCRIPT}", {}) == "3/7//home/someone"
+
+
+def test_a_list_of_arguments_gets_only_the_variables_it_got_during_the_search() -> None:
+    text = JOB.replace(f"run: {SCRIPT!r}", "run: [train, '--threads=${threads}']")
+    task = yaml.safe_load(skypilot_task(prepare(Job.parse(text)), 0, "why"))
+    assert task["run"] == "train --threads=3"
+    assert set(task["envs"]) == {"LYNCEUS_PARAM_THREADS", "LYNCEUS_PARAM_LEVEL", "LYNCEUS_PARAM_HOME"}
