@@ -20,9 +20,9 @@ class Foresee:
 
     worths: tuple[Worth, ...]
     per: Literal["run", "dollar"] = "dollar"
-    overhead: float = 0.1
+    overhead: float = 0.0
     """What every run costs beside its machines (C_overhead in the papers), as a share of what an answer's run is believed to cost on
-    average: without it, runs that cost almost nothing and teach almost nothing are always worth their money."""
+    average. Larger values turn the search from many nearly free runs to fewer, telling ones."""
     sure: float = 0.99
     """A row is a candidate when its run fits into the money left with this probability; 0 asks nothing."""
     shortlist: Shortlist | None = None
