@@ -24,7 +24,10 @@ def draw(courses: Sequence[Course], budget_usd: float, near: float, path: Path) 
     figure = Figure(figsize=(8, 4.8), dpi=130, layout="constrained")
     axes = figure.subplots()
     ends = [course.spent_usd[-1] for course in courses]
-    grid = np.geomspace(min(course.spent_usd[0] for course in courses), max(*ends, budget_usd), 600)
+    # Before a first run is on time there is nothing to draw.
+    steps = [step for course in courses for step in zip(course.spent_usd, course.distance, strict=True)]
+    start = min((usd for usd, distance in steps if np.isfinite(distance)), default=min(ends))
+    grid = np.geomspace(start, max(*ends, budget_usd), 600)
     policies = list(dict.fromkeys(course.policy for course in courses))
     top = 1.0
     for policy, (colour, style) in zip(policies, LOOKS, strict=False):
@@ -49,8 +52,8 @@ def draw(courses: Sequence[Course], budget_usd: float, near: float, path: Path) 
     axes.axvline(budget_usd, color="#888888", linewidth=0.9, linestyle=(0, (1, 2)))
     axes.annotate(
         "budget",
-        (budget_usd, 1),
-        (4, -12),
+        (budget_usd, 0.5),
+        (4, 0),
         xycoords=("data", "axes fraction"),
         textcoords="offset points",
         color="#555555",
@@ -73,4 +76,5 @@ def _label(axes, top: float, money: tuple[float, float]) -> None:  # type: ignor
     axes.grid(True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="upper center", title="median, shaded: middle half of the seeds", title_fontsize=9)
+    title = "median, shaded: middle half of the seeds"
+    axes.legend(loc="upper right", framealpha=1.0, edgecolor="white", title=title, title_fontsize=9)
