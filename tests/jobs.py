@@ -65,7 +65,8 @@ def explore(
     while len(watched.orders) < most:
         while len(running) < parallel:
             pending = tuple(order for _, _, order in sorted(running, key=lambda item: item[1]))
-            step = decide(job.problem, policy, watched.history, pending, seed=seed, elapsed_s=now)
+            slots = parallel - len(running)
+            step = decide(job.problem, policy, watched.history, pending, seed=seed, elapsed_s=now, slots=slots)
             if isinstance(step, Stopped):
                 watched.stopped = step
                 break

@@ -41,7 +41,9 @@ def explore(
         worker.take_over()
         while True:
             wanted = worker.wanted(wish)
-            while wanted is Wish.RUN and len(worker.running) < parallel and (order := study.order()) is not None:
+            while wanted is Wish.RUN and (slots := parallel - len(worker.running)) > 0:
+                if (order := study.order(slots)) is None:
+                    break
                 if ordered is not None:
                     ordered(order)
                 worker.start(OpenRun(order))

@@ -80,11 +80,11 @@ class Study:
         order = self.order()
         return None if order is None else self.trial(order)
 
-    def order(self) -> Order | None:
-        """Like `ask`, for executors."""
+    def order(self, slots: int = 1) -> Order | None:
+        """Like `ask`, for executors; `slots` says how many runs they could start now, see `decide`."""
         ledger = self._ledger
         with ledger.exclusive():
-            step = self._step()
+            step = self._step(slots)
             if isinstance(step, Order):
                 self._transient = None
                 ledger.ordered(step, self.problem.space.point(step.row))
@@ -94,7 +94,7 @@ class Study:
                 ledger.closed(step)
             return None
 
-    def _step(self) -> Order | Stopped:
+    def _step(self, slots: int) -> Order | Stopped:
         """The next run, or why there is none now; inside the ledger's lock."""
         ledger = self._ledger
         if ledger.wish is not Wish.RUN:
@@ -114,8 +114,8 @@ class Study:
         over = used_up(problem, len(history) + len(pending), elapsed_s)
         step = (
             over
-            or self._enqueued(problem, history)
-            or decide(problem, self.policy, history, pending, seed=self.seed, elapsed_s=elapsed_s)
+            or self._enqueued(problem, history, slots)
+            or decide(problem, self.policy, history, pending, seed=self.seed, elapsed_s=elapsed_s, slots=slots)
         )
         if isinstance(step, Stopped) and not pending and self.conduct.confirm_best:
             step = confirmation(whole, history, pending, self.conduct) or step
@@ -159,7 +159,7 @@ class Study:
             max_charge_usd=None if math.isinf(order.cap_s) else order.reserved_usd,
         )
 
-    def _enqueued(self, problem: Problem, history: History) -> Order | None:
+    def _enqueued(self, problem: Problem, history: History, slots: int) -> Order | None:
         """The next configuration that a person asked for, if it is still open and affordable."""
         queue, pending = list(self._ledger.queue), self._ledger.pending
         found: Order | None = None
@@ -169,7 +169,7 @@ class Study:
             if isinstance(situation, Stopped) or not situation.open[row]:
                 continue
             number = len(history) + len(pending)
-            cap_s, boots = float(affordable_seconds(situation)[row]), not is_warm(situation)[0, row]
+            cap_s, boots = float(affordable_seconds(situation, slots)[row]), not is_warm(situation)[0, row]
             reserved = 0.0
             if math.isfinite(cap_s):
                 charge = problem.tariff.charge(cap_s, float(problem.price[row]), boots=boots)

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from jobs import Watched, explore, outcome_of
 from lynceus.history import End, Order, Outcome, Reason, Told
 from lynceus.policy import Because, Policy, Stopped, absorb, decide, preset
-from lynceus.problem import Budget, Tariff
+from lynceus.problem import Budget, Limit, Problem, Tariff
 from lynceus.situation import Situation
+from lynceus.space import Categorical, Space
 from lynceus.testing import SmallJob, small_job
 from strategies import READY, SHORT, jobs, policies
 
@@ -303,3 +304,40 @@ def test_seeds_matter(name: str) -> None:
     job = small_job("runtime <= 30m", budget=Budget(usd=2.0))
     traces = {tuple(explore(job, preset(name, SHORT[name]), seed=seed).rows) for seed in range(4)}
     assert len(traces) > 1
+
+
+# Several slots ------------------------------------------------------------------------------------------------------------
+
+
+def uncapped(usd: float, tariff: Tariff | None = None) -> Problem:
+    space = Space.build([Categorical("vm", ["a", "b", "c", "d"])], price="1.0 if vm == 'a' else 2.0")
+    return Problem(space, budget=Budget(usd), tariff=tariff or Tariff())
+
+
+def test_of_several_slots_a_run_without_a_cap_takes_its_fair_share() -> None:
+    problem, policy = uncapped(9.0), preset("sweep")
+    alone = ordered(decide(problem, policy, (), seed=0))
+    assert alone.reserved_usd == pytest.approx(9.0)
+    pending: tuple[Order, ...] = ()
+    for slots in (3, 2, 1):
+        step = ordered(decide(problem, policy, (), pending, seed=0, slots=slots))
+        assert step.reserved_usd == pytest.approx(3.0)
+        assert step.cap_s == pytest.approx(3.0 / float(problem.price[step.row]))
+        pending = (*pending, step)
+    assert sum(order.reserved_usd for order in pending) <= 9.0
+    assert stopped(decide(problem, policy, (), pending, seed=0)).because is Because.BUDGET
+    with pytest.raises(ValueError, match="0 slots"):
+        decide(problem, policy, (), seed=0, slots=0)
+
+
+def test_a_share_that_pays_no_start_gives_way_to_all_that_is_left() -> None:
+    problem = uncapped(1.0, Tariff(boot_s=1000.0))  # a boot costs 28 or 56 cents
+    step = ordered(decide(problem, preset("sweep"), (), seed=0, slots=4))
+    assert step.reserved_usd == pytest.approx(1.0)
+
+
+def test_a_cap_that_the_policy_wants_is_not_shared() -> None:
+    problem = replace(uncapped(9.0), limits=(Limit("time", 3600.0),))
+    policy = preset("sweep")
+    first = ordered(decide(problem, policy, (), seed=0, slots=4))
+    assert first == ordered(decide(problem, policy, (), seed=0)), "the deadline caps it already"

@@ -29,8 +29,15 @@ def decide(
     *,
     seed: int,
     elapsed_s: float = 0.0,
+    slots: int = 1,
 ) -> Order | Stopped:
-    """The next run, or the reason why there is none."""
+    """The next run, or the reason why there is none.
+
+    `slots` says how many runs may be started now, this one included. A run that nothing else caps would reserve all the money left;
+    of several slots it gets only its fair share, so that the others can be used, too.
+    """
+    if slots < 1:
+        raise ValueError(f"a run was asked for with {slots} slots; it needs one")
     started = len(history) + len(pending)
     if (over := used_up(problem, started, elapsed_s)) is not None:
         return over
@@ -44,7 +51,7 @@ def decide(
     if plan is None:
         left = format_money(float(situation.left[0]))
         return Stopped(Because.BUDGET, f"no configuration is likely enough to finish within the {left} left")
-    return _order(situation, policy, plan, number=started)
+    return _order(situation, policy, plan, number=started, slots=slots)
 
 
 def absorb(problem: Problem, policy: Policy, history: History, order: Order, outcome: Outcome) -> Observation:
@@ -84,22 +91,30 @@ def worthwhile(situation: Situation) -> Situation | Stopped:
     return situation if startable.all() else replace(situation, open=startable)
 
 
-def affordable_seconds(situation: Situation) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """How long each row may run before the money left is used up `[q]`."""
+def affordable_seconds(situation: Situation, slots: int = 1) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """How long each row may run before the money left is used up `[q]`, or before its fair share for one of several slots is.
+
+    A row whose share does not even pay its start may use all the money left.
+    """
     problem = situation.problem
     left = float(situation.left[0])
     # 1.1 − 0.7 − 0.4 is 10⁻¹⁶ dollars: money that is only rounding must not buy a run of no time.
     if math.isfinite(left) and left <= _ROUNDING * problem.budget.usd:
         left = min(left, 0.0)
-    money = np.full(problem.price.shape, left)
-    return problem.tariff.seconds_for(money, problem.price, boots=~is_warm(situation)[0])
+    boots = ~is_warm(situation)[0]
+    whole = problem.tariff.seconds_for(np.full(problem.price.shape, left), problem.price, boots=boots)
+    if slots == 1:
+        return whole
+    share = problem.tariff.seconds_for(np.full(problem.price.shape, left / slots), problem.price, boots=boots)
+    return np.where(share > 0, share, whole)
 
 
-def _order(situation: Situation, policy: Policy, plan: Plan, number: int) -> Order:
+def _order(situation: Situation, policy: Policy, plan: Plan, number: int, slots: int) -> Order:
     """Turn a plan into an order: its cap, whether it boots, and the money that is set aside for it."""
     problem, row = situation.problem, plan.row
     boots = not is_warm(situation)[0, row]
-    cap_s = min(policy.timeout.cap(situation, plan), float(affordable_seconds(situation)[row]))
+    wanted_s = policy.timeout.cap(situation, plan)
+    cap_s = min(wanted_s, float(affordable_seconds(situation, slots if math.isinf(wanted_s) else 1)[row]))
     if math.isinf(cap_s):
         return Order(number, row, math.inf, math.inf if math.isfinite(problem.budget.usd) else 0.0, plan, boots)
     reserved = problem.tariff.charge(cap_s, float(problem.price[row]), boots=boots)

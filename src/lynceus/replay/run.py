@@ -74,12 +74,12 @@ class TimedStudy(Study):
         self.enough = False
         self.decision_s: dict[int, float] = {}
 
-    def order(self) -> Order | None:
+    def order(self, slots: int = 1) -> Order | None:
         """The next order, timed."""
         if self.enough:
             return None
         began = time.perf_counter()
-        order = super().order()
+        order = super().order(slots)
         if order is not None:
             self.decision_s[order.number] = time.perf_counter() - began
         return order
