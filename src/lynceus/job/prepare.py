@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,8 @@ from lynceus.timeout import AtMost, Timeout
 
 _PLACE = re.compile(r"\$\{([^{}]*)\}")
 """`${name}` in an argument, a script or an environment variable."""
+_BARE = re.compile(r"\$([A-Za-z_]\w*)")
+"""`$name`, which only a shell reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +101,8 @@ def checked_commands(job: Job, space: Space) -> None:
     for path, text in texts.items():
         with job.at(*path):
             _check_places(text, parameters, strict=path != ("run",))
+            if path[0] == "run" and isinstance(spec.run, list):
+                _check_bare(text, parameters.keys() - spec.envs.keys() - spec.secrets.keys())
     with job.at("run"):
         if isinstance(spec.run, list) and spec.shell:
             raise InputError("shell: true belongs to a script; write run as one text, or remove shell.")
@@ -127,6 +131,15 @@ def _check_places(text: str, parameters: Mapping[str, Parameter], *, strict: boo
             raise InputError(
                 f"${{{word}}} has no value where its condition {parameters[word].when!r} is false; "
                 f"let the job read {variable(word)} from its environment instead."
+            )
+
+
+def _check_bare(text: str, unset: Set[str]) -> None:
+    """Only scripts find values under the parameters' own names; a shell in a list would quietly run with empty ones."""
+    for word in _BARE.findall(text):
+        if word in unset:
+            raise InputError(
+                f'${word} is not set for a list of arguments; write "${variable(word)}", or make run one script.'
             )
 
 
