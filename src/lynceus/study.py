@@ -94,7 +94,7 @@ class Study:
                 ledger.closed(step)
             return None
 
-    def _step(self, slots: int) -> Order | Stopped:
+    def _step(self, slots: int = 1) -> Order | Stopped:
         """The next run, or why there is none now; inside the ledger's lock."""
         ledger = self._ledger
         if ledger.wish is not Wish.RUN:

@@ -193,7 +193,7 @@ class Campaign:
         twin = Study(disturbed.problem, disturbed.policy, seed=self._asked["seed"])
         for event in events:
             if event.kind == "ordered":
-                order = twin.order()
+                order = twin.order(slots=self._asked["parallel"] - len(twin.pending))
                 assert order is not None
                 assert order_record(order) == order_record(trials[event.number].order)
             elif event.kind == "settled":
