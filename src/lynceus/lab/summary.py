@@ -33,7 +33,9 @@ class Evidence:
     _memory: dict[Place, list[Kept]] = field(default_factory=dict, compare=False, repr=False)
 
     def kept(self, place: Place) -> list[Kept]:
-        """The traces at a place; read once."""
+        """The traces at a place; read once. None where the experiment has no such place."""
+        if place not in self.experiment.settings:
+            return []
         if place not in self._memory:
             seeds = self.experiment.seeds(place.policy)
             self._memory[place] = self.store.read(self.experiment.settings[place], seeds)
@@ -46,6 +48,8 @@ class Evidence:
 
     def values(self, place: Place, quantity: Quantity, level: float = 1.1) -> BySeed:
         """One number per seed that was run."""
+        if not self.kept(place):
+            return {}
         return by_seed(self.job(place), [kept.replay for kept in self.kept(place)], quantity, level)
 
     def plain_job(self, name: str) -> ReplayJob:
@@ -159,8 +163,11 @@ def _pairs(evidence: Evidence, policy: str, base: str, variant: str, level: floa
 
 
 def _judged(evidence: Evidence) -> Iterable[Judged]:
+    first = evidence.experiment.variants[0]
+
     def values(job: str, policy: str, variant: str, measure: MeasureSpec) -> BySeed:
-        return evidence.values(Place(job, policy, variant), measure.quantity, measure.level)
+        """A claim that names no variant speaks of the first."""
+        return evidence.values(Place(job, policy, variant or first), measure.quantity, measure.level)
 
     for claim in evidence.experiment.spec.claims:
         yield judge(claim, evidence.experiment.jobs, values, evidence.plain_job)
