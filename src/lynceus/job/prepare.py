@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ _PLACE = re.compile(r"\$\{([^{}]*)\}")
 """`${name}` in an argument, a script or an environment variable."""
 _BARE = re.compile(r"\$([A-Za-z_]\w*)")
 """`$name`, which only a shell reads."""
+_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh"})
+_COMMAND_OPTION = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
+"""`-c`, also together with others: `-lc`, `-ec`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +102,11 @@ def checked_commands(job: Job, space: Space) -> None:
         texts |= {("run", place): value for place, value in enumerate(spec.run)}
     elif spec.shell:
         texts[("run",)] = spec.run
+    read_by_shells = _read_by_shells(spec.run) if isinstance(spec.run, list) else frozenset()
     for path, text in texts.items():
         with job.at(*path):
+            if path[0] == "run" and path[-1] in read_by_shells:
+                _check_unquoted(text, parameters)
             _check_places(text, parameters, strict=path != ("run",))
             if path[0] == "run" and isinstance(spec.run, list):
                 _check_bare(text, parameters.keys() - spec.envs.keys() - spec.secrets.keys())
@@ -141,6 +148,38 @@ def _check_bare(text: str, unset: Set[str]) -> None:
             raise InputError(
                 f'${word} is not set for a list of arguments; write "${variable(word)}", or make run one script.'
             )
+
+
+def _check_unquoted(text: str, parameters: Mapping[str, Parameter]) -> None:
+    """A list puts values in as they are; inside a shell's text `a; b` would be two commands."""
+    for word in _PLACE.findall(text):
+        if word in parameters:
+            raise InputError(
+                f'${{{word}}} would be pasted unquoted into a shell; write "${variable(word)}" instead, '
+                "or make run one script (run: |), if need be with shell: true."
+            )
+
+
+def _read_by_shells(run: Sequence[str]) -> frozenset[int]:
+    """Places of the arguments that a shell reads as commands: the text of `bash -c text`, wherever the shell stands.
+
+    >>> sorted(_read_by_shells(["nice", "/bin/bash", "-o", "pipefail", "-ec", "sort $1", "name", "value"]))
+    [5]
+    """
+    found = set()
+    for first in (place for place, word in enumerate(run) if PurePosixPath(word).name in _SHELLS):
+        commands, value_follows = False, False
+        for place, word in enumerate(run[first + 1 :], first + 1):
+            if value_follows:
+                value_follows = False
+            elif word[:1] in ("-", "+") and word not in ("-", "--"):
+                commands = commands or _COMMAND_OPTION.fullmatch(word) is not None
+                value_follows = word in ("-o", "+o", "-O", "+O", "--rcfile", "--init-file")
+            elif word not in ("-", "--"):
+                if commands:
+                    found.add(place)
+                break
+    return frozenset(found)
 
 
 def checked_metrics(job: Job, problem: Problem) -> None:
