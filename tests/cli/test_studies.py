@@ -174,11 +174,13 @@ def test_past_measurements_are_free_knowledge(lynceus, here: Path) -> None:
     code, _, err = lynceus("import", "job.yaml", "past.csv")
     assert code == 2
     assert "past.csv:4: The parameter 'threads' cannot be 8" in err
-    assert lynceus("trials", "toy", "-o", "json")[1].strip() == "[]", "all rows, or none"
+    assert not (here / "lynceus.db").exists(), "a refused table leaves nothing behind"
     code, out, _ = lynceus("import", "job.yaml", "past.csv", "--skip-unknown", "-o", "json")
     assert json.loads(out) == {"study": "toy", "imported": 2, "known_before": 0, "skipped": 1}
     code, out, _ = lynceus("import", "toy", "past.csv", "--skip-unknown", "-o", "json")
     assert json.loads(out)["known_before"] == 2
+    assert lynceus("import", "toy", "past.csv")[0] == 2
+    assert len(json.loads(lynceus("trials", "toy", "-o", "json")[1])) == 2, "all rows, or none"
     code, out, _ = lynceus("best", "toy", "-o", "json")
     best = json.loads(out)
     assert best["spent_usd"] == 0

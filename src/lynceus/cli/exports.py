@@ -124,9 +124,16 @@ def import_(
     from lynceus.cli.measurements import read_measurements
     from lynceus.cli.named import is_file
     from lynceus.cli.opened import create_or_open, open_study
+    from lynceus.job import Job
+    from lynceus.job.prepare import prepare
 
-    one = create_or_open(study, storage) if is_file(study) else open_study(study, storage)
-    found, skipped = read_measurements(file, one.study.problem, skip_unknown=skip_unknown)
+    if is_file(study):
+        # A table that is refused leaves no storage and no empty study behind.
+        found, skipped = read_measurements(file, prepare(Job.read(study)).problem, skip_unknown=skip_unknown)
+        one = create_or_open(study, storage)
+    else:
+        one = open_study(study, storage)
+        found, skipped = read_measurements(file, one.study.problem, skip_unknown=skip_unknown)
     with one.study.together():
         known = {(seen.row, seen.outcome.seconds) for seen in one.study.history}
         new = [row for row in found if (row.row, row.seconds) not in known]
