@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 
 import pytest
 import yaml
 
+from lynceus.job.execution import command_line
 from lynceus.job.job import Job
 from lynceus.job.prepare import prepare
 from lynceus.job.winner import env_file, skypilot_task
@@ -49,3 +51,23 @@ def test_a_list_of_arguments_gets_only_the_variables_it_got_during_the_search() 
     task = yaml.safe_load(skypilot_task(prepare(Job.parse(text)), 0, "why"))
     assert task["run"] == "train --threads=3"
     assert set(task["envs"]) == {"LYNCEUS_PARAM_THREADS", "LYNCEUS_PARAM_LEVEL", "LYNCEUS_PARAM_HOME"}
+
+
+PYTHON = """\
+#!/usr/bin/env python3
+# It's "quoted" $HOME `x` \\\\n
+import os, sys
+print(os.environ["LYNCEUS_PARAM_LEVEL"], os.environ["threads"], len(sys.argv), end="")
+sys.exit(7)
+"""
+
+
+def test_a_script_that_names_its_interpreter_runs_with_it_by_hand_and_in_skypilot() -> None:
+    prepared = prepare(Job.parse(JOB.replace(repr(SCRIPT), json.dumps(PYTHON))))
+    task = yaml.safe_load(skypilot_task(prepared, 0, "why"))
+    for line, variables in (
+        (command_line(prepared.job, prepared.problem.space.point(0) | {"HOME": "/home/someone"}), {}),
+        (task["run"], task["envs"]),
+    ):
+        ended = subprocess.run(["bash", "-c", line], env=BARE | variables, capture_output=True, check=False, text=True)
+        assert (ended.stdout, ended.stderr, ended.returncode) == ("7 3 1", "", 7)

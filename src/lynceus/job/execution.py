@@ -69,7 +69,15 @@ def command_line(job: Job, params: Mapping[str, object]) -> str:
         for key in (name, variable(name)):
             if re.search(rf"\b{re.escape(key)}\b", script):
                 variables.append(f"{key}={shlex.quote(as_text(value))}")
+    if script.startswith("#!"):
+        return " ".join([*variables, with_its_interpreter(script)])
     return " ".join([*variables, "sh -e -c", shlex.quote(script.strip())])
+
+
+def with_its_interpreter(script: str) -> str:
+    """A command line for a script whose first line names its interpreter: only a file can be run by that."""
+    steps = 'f=$(mktemp) && printf "%s\\n" "$1" > "$f" && chmod +x "$f" && "$f"; e=$?; rm -f "$f"; exit $e'
+    return f"sh -c {shlex.quote(steps)} sh {shlex.quote(script.rstrip())}"
 
 
 def run_setup(job: Job, study: Study, secrets: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from lynceus.executor.command import as_text, filled, variable
-from lynceus.job.execution import command_line
+from lynceus.job.execution import command_line, with_its_interpreter
 from lynceus.job.prepare import Prepared
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -71,8 +71,11 @@ def skypilot_task(prepared: Prepared, row: int, heading: str) -> str:
         task["secrets"] = dict.fromkeys(job.spec.secrets)
     if job.spec.setup is not None:
         task["setup"] = job.spec.setup if isinstance(job.spec.setup, str) else shlex.join(job.spec.setup)
-    script = isinstance(job.spec.run, str) and not job.spec.shell
-    task["run"] = str(job.spec.run) if script else command_line(prepared.job, params)
+    script = job.spec.run
+    if not isinstance(script, str) or job.spec.shell:
+        task["run"] = command_line(prepared.job, params)
+    else:  # SkyPilot reads it with bash, whatever its first line says
+        task["run"] = with_its_interpreter(script) if script.startswith("#!") else script
     return f"# {heading}\n" + yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=120)
 
 
