@@ -10,7 +10,18 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "lynceus"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-GROUND = {"errors", "units", "randomness", "distribution", "space", "fraction", "problem", "history", "situation", "parts"}
+GROUND = {
+    "errors",
+    "units",
+    "randomness",
+    "distribution",
+    "space",
+    "fraction",
+    "problem",
+    "history",
+    "situation",
+    "parts",
+}
 FIRST = {"surrogate", "acquisition", "choose", "timeout", "stopping"}
 FLOORS = {
     **dict.fromkeys(GROUND, 0),
@@ -28,7 +39,18 @@ FLOORS = {
 ROOF = 5
 """Every other room shows or measures: command line, web, replay, demo, lab, documents of jobs, conformance checks."""
 
-GROUND_ORDER = ["errors", "units", "randomness", "distribution", "space", "fraction", "problem", "history", "situation", "parts"]
+GROUND_ORDER = [
+    "errors",
+    "units",
+    "randomness",
+    "distribution",
+    "space",
+    "fraction",
+    "problem",
+    "history",
+    "situation",
+    "parts",
+]
 """On the ground floor each may know those before it."""
 
 MOST_LINES = 600
