@@ -333,6 +333,14 @@ def test_ctrl_c_twice_ends_the_trial_and_leaves_130(here: Path, lynceus) -> None
     rows = json.loads(lynceus("trials", "toy", "-o", "json")[1])
     assert [(row["state"], row["reason"]) for row in rows] == [("FAIL", "user")]
     assert rows[0]["charged_usd"] > 0
+    facts = json.loads(lynceus("status", "toy", "-o", "json")[1])
+    assert (facts["state"], facts["running"]) == ("INTERRUPTED", 0)
+    assert "lynceus resume toy" in lynceus("status")[1]
+    process = started(here, "resume", "toy")
+    assert json.loads(lynceus("status", "toy", "-o", "json")[1])["state"] == "RUNNING"
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)  # counts as a second Ctrl-C; two equal signals could become one
+    process.communicate(timeout=30)
 
 
 def test_stop_from_elsewhere_and_leftovers(here: Path, lynceus) -> None:

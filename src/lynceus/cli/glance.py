@@ -17,10 +17,13 @@ def glance(storage: Storage, record: StudyRecord) -> dict[str, Any]:
     check_unchanged(record, problem)
     totals = storage.totals(record.name)
     best = _incumbent(storage, record.name, problem)
+    state, reason = record.state, None if record.stopped is None else record.stopped.reason
+    if state == "RUNNING" and not totals.running and _was_left(storage, record):
+        state, reason = "INTERRUPTED", f"nobody works on it; continue with: lynceus resume {record.name}"
     return {
         "name": record.name,
-        "state": record.state,
-        "reason": None if record.stopped is None else record.stopped.reason,
+        "state": state,
+        "reason": reason,
         "objective": str(problem.goal),
         "limits": [str(limit) for limit in problem.limits],
         "spent_usd": totals.spent_usd,
@@ -36,6 +39,12 @@ def glance(storage: Storage, record: StudyRecord) -> dict[str, Any]:
         "created_s": record.created_s,
         "worker_seen_s": record.seen_s,
     }
+
+
+def _was_left(storage: Storage, record: StudyRecord) -> bool:
+    """Whether the last thing that happened is that a worker left; one that stayed would have given a sign of life since."""
+    since = storage.events(record.name, record.seen_s)
+    return bool(since) and since[-1].kind == "released"
 
 
 def _incumbent(storage: Storage, name: str, problem: Problem) -> tuple[float, int, int] | None:

@@ -58,7 +58,7 @@ def _print_status(facts: list[dict[str, Any]]) -> None:
     from lynceus.units import format_money
 
     table = Table("study", "state", "spent", "reserved", "budget", "trials", "best", "configuration")
-    colours = {"RUNNING": "green", "PAUSED": "yellow", "STOPPED": "yellow", "FINISHED": "bold"}
+    colours = {"RUNNING": "green", "PAUSED": "yellow", "INTERRUPTED": "yellow", "STOPPED": "yellow", "FINISHED": "bold"}
     for one in facts:
         counts = f"{one['trials']}" + (f" + {one['running']} open" if one["running"] else "")
         table.add_row(

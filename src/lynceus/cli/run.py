@@ -102,6 +102,8 @@ def work(one: Opened, parallel: int, output: Output) -> None:
     with interrupts() as wanted, executor_of(one.prepared, secrets) as executor:
         _explore(one, executor, parallel, wanted, out)
         interrupted = wanted() is not Wish.RUN
+    if interrupted:
+        one.study.release()  # so that others see that nobody works on it
     one.study.refresh()
     raise typer.Exit(_conclude(one, interrupted, output))
 

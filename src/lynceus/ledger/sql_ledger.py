@@ -318,11 +318,12 @@ class SqlLedger:
         return tuple(run for run in self.open_runs if run.worker == self.worker)
 
     def release(self) -> None:
-        """Let go of my open runs."""
+        """Let go of my open runs; the journal tells that I left."""
         with self.exclusive():
             for run in self.open_runs:
                 if run.worker == self.worker:
                     self._change(run.order.number, {"worker": None})
+            self._note("released", None)
             self.refresh()
 
     def _abandoned(self, run: OpenRun) -> bool:
