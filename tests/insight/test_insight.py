@@ -135,6 +135,7 @@ def test_predictions_are_judged_and_stopped_runs_only_when_they_can_be() -> None
     )
     assert [one.inside for one in found.predictions] == [True, False, None, False]
     assert found.coverage == pytest.approx(1 / 3)
+    assert (found.inside, found.decided) == (1, 3)
     assert found.typical_factor == pytest.approx((1.05 + 10.0) / 2)
     first = found.predictions[0]
     assert first.low_s == pytest.approx(100 * math.exp(-1.2815515655 * 0.1))

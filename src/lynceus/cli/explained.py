@@ -72,7 +72,7 @@ def _print_calibration(out: Console, seen: Calibration) -> None:
     covered = (
         "no interval could be judged"
         if math.isnan(seen.coverage)
-        else f"{seen.coverage:.0%} of runs lay in their 80 % interval"
+        else f"{seen.inside} of {seen.decided} runs lay in their 80 % interval"
     )
     out.print(f"[bold]predicted against seen[/]  {covered}{off}")
     table = Table("#", "predicted", "80 % interval", "seen")

@@ -44,8 +44,17 @@ class Calibration:
     @property
     def coverage(self) -> float:
         """Share of decidable runs whose time lay in the 80 % interval; NaN without any."""
-        decided = [one.inside for one in self.predictions if one.inside is not None]
-        return sum(decided) / len(decided) if decided else math.nan
+        return self.inside / self.decided if self.decided else math.nan
+
+    @property
+    def decided(self) -> int:
+        """Runs that can tell whether the interval held the truth: finished ones, and those stopped above it."""
+        return sum(one.inside is not None for one in self.predictions)
+
+    @property
+    def inside(self) -> int:
+        """Those of them whose time lay in the 80 % interval."""
+        return sum(one.inside is True for one in self.predictions)
 
     @property
     def typical_factor(self) -> float:
