@@ -214,11 +214,38 @@ def test_there_is_no_best_before_one_is_known() -> None:
         ({"budget": 0}, "budget: 0.0 dollars buy nothing"),
         ({"policy": "best"}, "policy: there is no 'best'; choose one of lynceus, "),
         ({"billing": Tariff(warm=("colour",))}, "colour"),
+        ({"space": "x"}, "space is 'x', but a Space, .* is needed"),
+        ({"objective": 3}, "objective is 3, but a text such as"),
+        (
+            {"constraints": "runtime <= 45m"},
+            r"constraints is 'runtime <= 45m', but a list such as \['runtime <= 45m'\]",
+        ),
+        ({"constraints": [45]}, "constraints: one of them is 45, but a text such as"),
+        ({"budget": [5]}, r"budget is \[5\], but dollars"),
+        ({"billing": 60}, "billing is 60, but a Tariff"),
+        ({"policy": None}, "policy is None, but a name such as"),
+        ({"seed": "7"}, "seed is '7', but a whole number"),
+        ({"seed": -1}, "seed is -1, but 0 or more"),
+        ({"study_name": 7}, "study_name is 7, but a text"),
+        ({"load_if_exists": "yes"}, "load_if_exists is 'yes', but True or False"),
+        ({"storage": 7}, "storage is 7, but an address such as"),
+        ({"conduct": {}}, "conduct is {}, but a Conduct"),
     ],
 )
 def test_studies_that_cannot_be_made(given: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        study_of(**given)  # type: ignore[arg-type]
+        create_study(**{"space": SPACE, "budget": "$20", "policy": "random", **given})  # type: ignore[arg-type]
+
+
+def test_arguments_of_other_types_are_named() -> None:
+    study = study_of()
+    with pytest.raises(InputError, match="tell: trial is 'first', but what ask"):
+        study.tell("first", runtime=5)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="enqueue_trial: params is 3, but a mapping"):
+        study.enqueue_trial(3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="add_trial: params is None, but a mapping"):
+        study.add_trial(None, runtime=5)  # type: ignore[arg-type]
+    assert study.history == study.pending == ()
 
 
 def test_constraints_and_budgets_may_be_values() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lynceus.conduct import Conduct
-from lynceus.errors import InputError
+from lynceus.errors import InputError, expect
 from lynceus.ledger.sql import Storage, fingerprint
 from lynceus.policy import Policy
 from lynceus.policy.compose import describe
@@ -26,6 +26,7 @@ def open_study(
     conduct: Conduct | None = None,
 ) -> Study:
     """A new study in a storage, or with `load_if_exists` the one of that name, if it is about the same problem."""
+    expect(storage, (str, Storage), "storage", "an address such as 'sqlite:///lynceus.db', or a Storage,")
     if isinstance(storage, str):
         storage = Storage(storage)
     known = {record.name: record for record in storage.studies()}

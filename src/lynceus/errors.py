@@ -17,6 +17,18 @@ class InputError(LynceusError):
     """The user gave something that cannot be used; the message names the place and the fix."""
 
 
+def expect(value: object, kinds: type | tuple[type, ...], name: str, wanted: str) -> None:
+    """Refuse an argument of another type than `kinds`.
+
+    >>> expect("x", int, "seed", "a whole number such as 7")
+    Traceback (most recent call last):
+        ...
+    lynceus.errors.InputError: seed is 'x', but a whole number such as 7 is needed.
+    """
+    if not isinstance(value, kinds):
+        raise InputError(f"{name} is {repr(value)[:60]}, but {wanted} is needed.")
+
+
 class MissingExtraError(LynceusError):
     """A feature needs an optional package.
 

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from numbers import Integral
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from lynceus.conduct import Conduct, as_seen, confirmation, failing, held_back_usd, typical
-from lynceus.errors import InputError
+from lynceus.errors import InputError, expect
 from lynceus.executor.executor import Clock, WallClock
 from lynceus.history import End, History, Observation, Order, Outcome, Plan, Reason, Told
 from lynceus.ledger import Ledger, MemoryLedger, OpenRun, Wish
@@ -130,6 +132,7 @@ class Study:
 
     def enqueue_trial(self, params: Mapping[str, object]) -> None:
         """Run this configuration next, before anything that the policy would choose."""
+        expect(params, Mapping, "enqueue_trial: params", "a mapping such as {'nodes': 4}")
         row = self.problem.space.row(dict(params))
         with self._ledger.exclusive():
             self._ledger.enqueued((*self._ledger.queue, row))
@@ -248,6 +251,7 @@ class Study:
         with self._ledger.exclusive():
             observations: list[Observation] = []
             for number, (params, runtime, metrics) in enumerate(past, self._ledger.started):
+                expect(params, Mapping, "add_trial: params", "a mapping such as {'nodes': 4}")
                 row, seconds = space.row(dict(params)), parse_duration(runtime, "add_trial: runtime")
                 if seconds == 0.0:
                     raise InputError("add_trial: a run of 0 seconds came; give the measured running time.")
@@ -305,6 +309,7 @@ class Study:
             done += 1
 
     def _open_order(self, trial: Trial | int) -> Order:
+        expect(trial, (Trial, int), "tell: trial", "what ask() returned, or its number,")
         number = trial if isinstance(trial, int) else trial.number
         for order in self._ledger.pending:
             if order.number == number:
@@ -410,6 +415,19 @@ def create_study(
 
     `objective` is `cost`, `time`, or like `maximize accuracy`; constraints read `runtime <= 45m @ 0.95`; a budget is money.
     """
+    expect(space, Space, "space", "a Space, for example Space.build([Integer('nodes', 1, 8)], price='0.1 * nodes'),")
+    expect(objective, (str, Goal), "objective", "a text such as 'cost' or 'maximize accuracy', or a Goal,")
+    expect(constraints, (list, tuple), "constraints", "a list such as ['runtime <= 45m']")
+    for item in constraints:
+        expect(item, (str, Limit), "constraints: one of them", "a text such as 'runtime <= 45m', or a Limit,")
+    expect(billing, (Tariff, NoneType), "billing", "a Tariff, for example Tariff(boot_s=60),")
+    expect(policy, (str, Policy), "policy", "a name such as 'lynceus', or a Policy,")
+    expect(seed, Integral, "seed", "a whole number such as 7")
+    expect(study_name, str, "study_name", "a text")
+    expect(load_if_exists, bool, "load_if_exists", "True or False")
+    expect(conduct, (Conduct, NoneType), "conduct", "a Conduct")
+    if seed < 0:
+        raise InputError(f"seed is {seed}, but 0 or more is needed.")
     goal = objective if isinstance(objective, Goal) else Goal.parse(objective)
     limits = tuple(item if isinstance(item, Limit) else Limit.parse(item) for item in constraints)
     if not isinstance(budget, Budget):
