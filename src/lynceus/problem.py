@@ -16,6 +16,7 @@ import numpy as np
 
 from lynceus.errors import InputError
 from lynceus.fraction import Fraction, shares
+from lynceus.space.column import nearest
 from lynceus.units import format_duration, format_money, format_number, parse_duration, parse_money
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ class Limit:
             except ValueError:
                 raise InputError(
                     f"constraints: {bound_text!r} in {text!r} is not a number; write for example '{name} {sign} 0.85'."
+                    + nearest(name, _ALIASES)
                 ) from None
         confidence = None
         if confidence_text is not None:

@@ -76,6 +76,8 @@ def check(
         )
         return
     typer.echo(f"{file}: valid. {space.describe()}")
+    for note in prepared.notes[len(space.notes) :]:
+        typer.echo(f"  note: {note}")
 
 
 def plan(

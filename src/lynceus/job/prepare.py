@@ -18,7 +18,7 @@ from lynceus.job.problem import problem_of
 from lynceus.job.words import memory_gib
 from lynceus.policy import TIMEOUTS, Policy, preset
 from lynceus.policy.compose import compose
-from lynceus.problem import Problem
+from lynceus.problem import COST_WORDS, TIME_WORDS, Problem
 from lynceus.space import Expression, Parameter, Space
 from lynceus.space.column import nearest
 from lynceus.timeout import AtMost, Timeout
@@ -54,7 +54,7 @@ class Prepared:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about what looks unintended."""
-        return self.problem.space.notes
+        return (*self.problem.space.notes, *_odd_metrics(self.job, self.problem))
 
 
 def prepare(job: Job, policy: str | None = None) -> Prepared:
@@ -194,6 +194,16 @@ def checked_metrics(job: Job, problem: Problem) -> None:
                 raise InputError(f"{pattern!r} has {groups} groups; put one pair of parentheses around the number.")
             if name in ("time", "cost", "runtime"):
                 raise InputError(f"{name} is measured by Lynceus itself; give the metric another name.")
+
+
+def _odd_metrics(job: Job, problem: Problem) -> list[str]:
+    """Metrics may also come from the job's result file, so that an undeclared one is no mistake; one that looks misspelt may be."""
+    declared = job.spec.metrics
+    return [
+        f"{name!r} in objective or constraints is taken for a metric that the job reports.{hint}"
+        for name in problem.metrics
+        if name not in declared and (hint := nearest(name, [*declared, *TIME_WORDS, *COST_WORDS]))
+    ]
 
 
 def _baseline(job: Job, space: Space) -> int | None:

@@ -26,6 +26,7 @@ from lynceus.errors import InputError
 from lynceus.policy import baselines, subsampling
 from lynceus.policy.default import default
 from lynceus.policy.policy import Policy
+from lynceus.space.column import nearest
 from lynceus.stopping import SmallGain
 from lynceus.surrogate.gaussian_process import GaussianProcess
 from lynceus.surrogate.trees import Trees
@@ -75,12 +76,16 @@ def preset(name: str, lookahead: int | None = None, timeout: str | Timeout | Non
     0
     """
     if name not in PRESETS:
-        raise InputError(f"policy: there is no {name!r}; choose one of {', '.join(PRESETS)}, or give a policy file.")
+        hint = nearest(name, PRESETS)
+        raise InputError(
+            f"policy: there is no {name!r}; choose one of {', '.join(PRESETS)}, or give a policy file.{hint}"
+        )
     if lookahead is not None and lookahead < 0:
         raise InputError(f"lookahead: {lookahead} came; give 0 or more runs to look ahead.")
     if isinstance(timeout, str):
         if timeout not in TIMEOUTS:
-            raise InputError(f"timeout: there is no {timeout!r}; choose one of {', '.join(TIMEOUTS)}.")
+            hint = nearest(timeout, TIMEOUTS)
+            raise InputError(f"timeout: there is no {timeout!r}; choose one of {', '.join(TIMEOUTS)}.{hint}")
         timeout = TIMEOUTS[timeout]
     return PRESETS[name].make(lookahead, timeout)
 
