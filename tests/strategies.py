@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from lynceus.errors import InputError
 from lynceus.policy import PRESETS, Policy, preset
 from lynceus.problem import Budget, Tariff
-from lynceus.situation import Situation
 from lynceus.testing import SmallJob, small_job
 
-WITHOUT_MODEL = ("random", "random+timeouts", "sweep", "fabulinus", "fabolas", "trimtuner", "trimtuner-gp")
 
-
-def _ready(name: str) -> bool:
-    """Whether a preset's model is written: one that is not raises NotImplementedError and joins by itself later."""
-    job, surrogate = small_job(), preset(name).surrogate
-    if surrogate is None:
-        return True
+def _shortest(name: str) -> int | None:
+    """A look-ahead of one run, where the preset has a planner that looks ahead."""
     try:
-        surrogate(Situation.present(job.problem, job.finished([0, 1, 2])), 0)
-    except NotImplementedError:
-        return False
-    return True
+        preset(name, 1)
+    except InputError:
+        return None
+    return 1
 
 
-READY = tuple(name for name in PRESETS if _ready(name))
-SHORT = {name: None if name in WITHOUT_MODEL else 1 for name in READY}
+READY = tuple(PRESETS)
+SHORT = {name: _shortest(name) for name in READY}
 """Every preset with a look-ahead that costs little."""
+WITHOUT_MODEL = tuple(name for name, lookahead in SHORT.items() if lookahead is None)
+"""Presets that refuse a look-ahead."""
 
 seconds = st.floats(0.0, 1e6)
 prices = st.floats(1e-6, 1.0)

@@ -298,7 +298,7 @@ def test_threads_change_speed_and_never_results() -> None:
     assert traces[0].count("[") == 2
 
 
-@pytest.mark.parametrize("name", list(SHORT))
+@pytest.mark.parametrize("name", [name for name in SHORT if name != "ernest"])  # its design and its model know no luck
 def test_seeds_matter(name: str) -> None:
     """A policy that ignored its seed would make every average over seeds a single run."""
     job = small_job("runtime <= 30m", budget=Budget(usd=2.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lynceus.acquisition.gains import ConstrainedImprovement
-from lynceus.choose import FirstOf, LatinHypercube, Rollout
+from lynceus.choose import FirstOf, LatinHypercube, Rollout, Uniform
 from lynceus.choose.disjoint import Disjoint
 from lynceus.choose.scale_out import LowestPredicted, OptimalDesign
 from lynceus.errors import InputError
@@ -34,4 +34,4 @@ def ernest(lookahead: int | None = None, timeout: Timeout | None = None) -> Poli
     """Two runs of every machine type, a scale-out model each, then the lowest predictions one after the other."""
     if lookahead:
         raise InputError("lookahead: policy 'ernest' runs what it predicts to be cheapest; leave lookahead out.")
-    return Policy("ernest", FirstOf((OptimalDesign(), LowestPredicted())), ScaleOut(), timeout or _NONE)
+    return Policy("ernest", FirstOf((OptimalDesign(), LowestPredicted(), Uniform())), ScaleOut(), timeout or _NONE)
