@@ -14,6 +14,7 @@ test: $(STAMP) system lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-all: $(STAMP) system lint
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
 
 # A real PostgreSQL server for the tests that want one. Where it cannot be installed, those tests say that they are skipped.
