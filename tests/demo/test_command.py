@@ -43,7 +43,7 @@ def test_json_is_one_document_within_the_budget() -> None:
 def test_comparison_and_plot(tmp_path: Path) -> None:
     plot = tmp_path / "plot.png"
     shown = CliRunner().invoke(app, ["-p", "sweep", "--budget", "2", "--plot", str(plot), "-o", "json"])
-    assert shown.exit_code == 0, shown.output
+    assert shown.exit_code == 3, "the cheapest machines are never on time; the comparison is made all the same"
     summaries = json.loads(shown.stdout)["comparison"]
     assert [one["policy"] for one in summaries] == ["sweep", "bo", "random"]
     assert all(one["seeds"] > 0 for one in summaries)
@@ -58,7 +58,7 @@ def test_a_plot_of_courses_that_never_arrived(tmp_path: Path) -> None:
 
 def test_too_little_money_is_said_in_words() -> None:
     shown = CliRunner().invoke(app, ["--fast", "-p", "sweep", "--budget", "0.01"])
-    assert shown.exit_code == 0, shown.output
+    assert shown.exit_code == 3, shown.output
     assert "larger --budget" in " ".join(shown.output.split())
 
 
@@ -101,7 +101,7 @@ def test_without_matplotlib_the_demo_says_how_to_get_it_and_goes_on(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     shown = CliRunner().invoke(app, ["-p", "sweep", "--budget", "1", "--plot", str(tmp_path / "plot.png")])
-    assert shown.exit_code == 0, shown.output
+    assert shown.exit_code == 3, "nothing was on time for so little money"
     assert "pip install 'lynceus[plot]'" in shown.output
     assert not (tmp_path / "plot.png").exists()
 

@@ -200,6 +200,10 @@ CASES: dict[str, tuple[str, str]] = {
         GOOD + "derived: {m: {join: threads, table: no.csv}}",
         "job.yaml:11: derived.m: the table ",
     ),
+    "a budget that buys no useful run": (
+        changed("cost: 1 USD", "cost: 0.0000001 USD"),
+        "budget: $1e-07 buy no useful run: already 1s of the cheapest configuration cost $",
+    ),
     "a field twice": (GOOD + "name: again", "job.yaml:11: the field 'name' was given on line 2 already"),
     "not yaml": (GOOD + "a: [1, 2", "this is not YAML"),
     "a list": ("- a\n- b", "job.yaml:1: the document is a list"),

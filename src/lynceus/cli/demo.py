@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from lynceus.demo import Course, Job, Result
 
+EXIT_NOTHING_FEASIBLE = 3
 SEEDS = 4
 """Explorations per policy in the comparison; twice as many where decisions take no time."""
 PATIENCE_S = 25.0
@@ -58,6 +59,8 @@ def demo(
         result = _compared(result, others, count, plot, console) if count else result
     if output is Output.JSON:
         _print_json(result)
+    if result.answer is None:
+        raise typer.Exit(EXIT_NOTHING_FEASIBLE)
 
 
 def _explore(job: Job, policy: str, seed: int, console: Console, *, paced: bool) -> Result:

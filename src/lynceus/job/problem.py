@@ -11,6 +11,10 @@ from lynceus.job.job import Job
 from lynceus.job.sections import FractionSection
 from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
 from lynceus.space.column import nearest
+from lynceus.units import format_duration
+
+_SHORTEST_S = 1.0
+"""Money for less than this buys hardly more than the start of a process; a shorter deadline says that the job is quicker."""
 
 
 def problem_of(job: Job) -> Problem:
@@ -46,8 +50,16 @@ def _with_fraction(problem: Problem, given: FractionSection) -> Problem:
 
 
 def _some_run_fits(problem: Problem) -> None:
-    least = problem.tariff.charge(0.0, float(problem.price.min()))
+    cheapest = float(problem.price.min())
+    least = problem.tariff.charge(0.0, cheapest)
     if problem.budget.usd < least:
         raise InputError(
             f"${problem.budget.usd:g} do not even pay the start of the cheapest configuration (${least:.4g}); raise budget.cost."
+        )
+    shortest_s = min(_SHORTEST_S, problem.deadline_s)
+    least = problem.tariff.charge(shortest_s, cheapest)
+    if problem.budget.usd < least:
+        raise InputError(
+            f"${problem.budget.usd:g} buy no useful run: already {format_duration(shortest_s)} of the cheapest configuration "
+            f"cost ${least:.4g}; raise budget.cost."
         )
