@@ -66,11 +66,11 @@ def test_cost_is_booted_cost() -> None:
 
 
 def test_as_many_trees_as_samples_until_there_are_enough() -> None:
-    """One tree has no spread; the published program then says that it knows nothing (σ = 10 μ)."""
+    """One tree has no spread; the published program's rule then says that it knows nothing (σ = 10 μ)."""
     job = small_job()
     belief = Trees()(after(job, 1), 0)
     assert (belief.std == 0).all()
-    unsure = REFERENCE_TREES(after(job, 1), 0)
+    unsure = replace(REFERENCE_TREES, zero_spread=10.0)(after(job, 1), 0)
     assert unsure.std == pytest.approx(10.0 * unsure.mean)
     assert (Trees(no_more_than_samples=False)(after(job, 2), 0).std > 0).any()
 

@@ -29,13 +29,16 @@ class Disjoint:
         names = [parameter.name for parameter in space.parameters]
         own = [place for place, name in enumerate(names) if name in self.job]
         machine = [place for place, name in enumerate(names) if name not in self.job]
-        reference = int(generator(seed, "reference cluster").integers(len(space)))
-        here = _alike(space.codes, reference, machine)
-        plan = self._within(situation, here, surrogate, seed)
-        if plan is not None:
-            return plan
-        best = _best_of(situation, here)
-        return None if best is None else self._within(situation, _alike(space.codes, best, own), surrogate, seed)
+        # The first cluster of a random order is the reference; the next one, should every run on it have failed.
+        for reference in generator(seed, "reference cluster").permutation(len(space)):
+            here = _alike(space.codes, int(reference), machine)
+            plan = self._within(situation, here, surrogate, seed)
+            if plan is not None:
+                return plan
+            best = _best_of(situation, here)
+            if best is not None:
+                return self._within(situation, _alike(space.codes, best, own), surrogate, seed)
+        return None
 
     def _within(self, situation: Situation, rows: BoolArray, surrogate: Surrogate | None, seed: int) -> Plan | None:
         inside = situation.open & rows
