@@ -196,7 +196,8 @@ def _draw(path: str, observations: tuple[int, ...], lines: dict[str, list[float]
     )
     axes.set_xticks(observations, [str(n) for n in observations])
     axes.grid(alpha=0.3, which="both")
-    axes.legend(fontsize=8, ncols=3)
+    axes.minorticks_off()
+    figure.legend(fontsize=8, ncols=3, loc="outside lower center")
     figure.savefig(path, dpi=120)
 
 
