@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "lynceus"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-GROUND = {
+GROUND_ORDER = [
     "errors",
     "units",
     "randomness",
@@ -21,7 +21,9 @@ GROUND = {
     "history",
     "situation",
     "parts",
-}
+]
+"""On the ground floor each may know those before it."""
+GROUND = set(GROUND_ORDER)
 FIRST = {"surrogate", "acquisition", "choose", "timeout", "stopping"}
 FLOORS = {
     **dict.fromkeys(GROUND, 0),
@@ -38,20 +40,6 @@ FLOORS = {
 }
 ROOF = 5
 """Every other room shows or measures: command line, web, replay, demo, lab, documents of jobs, conformance checks."""
-
-GROUND_ORDER = [
-    "errors",
-    "units",
-    "randomness",
-    "distribution",
-    "space",
-    "fraction",
-    "problem",
-    "history",
-    "situation",
-    "parts",
-]
-"""On the ground floor each may know those before it."""
 
 MOST_LINES = 600
 
