@@ -18,6 +18,8 @@ _PATIENCE_S = 60.0
 """How long an executor may be unable to tell anything about a run before it counts as lost."""
 BEAT_S = 5.0
 """Seconds between two signs of life of a worker."""
+_LOOK_S = 1.0
+"""Seconds between two looks at what other processes want; cheaper than a sign of life."""
 
 
 def explore(
@@ -48,8 +50,7 @@ def explore(
                     ordered(order)
                 worker.start(OpenRun(order))
                 wanted = worker.wanted(wish)
-            if wanted is Wish.KILL:
-                worker.end_all()
+            worker.end(everything=wanted is Wish.KILL)
             if not worker.running and (wanted is not Wish.RUN or not study.pending):
                 return
             if tick is not None:
@@ -78,16 +79,19 @@ class _Worker:
         self.running: dict[str, OpenRun] = {}
         self._ended: set[str] = set()
         self._odd_since: dict[str, float] = {}
-        self._beat_s = self._since_s = self.clock.now()
+        self._beat_s = self._look_s = self._since_s = self.clock.now()
 
     def wanted(self, wish: Callable[[], Wish] | None) -> Wish:
         """The strongest of what our caller and other processes want; a heartbeat now and then."""
         now = self.clock.now()
         if now - self._beat_s >= BEAT_S or now < self._beat_s:
-            self._beat_s = now
+            self._beat_s = self._look_s = now
             self.study.heartbeat([run.order.number for run in self.running.values()])
             if not self.running:
                 self.take_over()
+        elif now - self._look_s >= _LOOK_S:
+            self._look_s = now
+            self.study.refresh()
         said = (Wish.RUN if wish is None else wish()), self.study.wish
         return max(said, key=list(Wish).index)
 
@@ -124,10 +128,11 @@ class _Worker:
             if not self.running:  # others' runs are what we wait for
                 self.study.refresh()
 
-    def end_all(self) -> None:
-        """End what runs; `wait` then settles it."""
-        for ticket in self.running:
-            if ticket not in self._ended:
+    def end(self, *, everything: bool) -> None:
+        """End all that runs, or only what a person wants to end; `wait` then settles it."""
+        unwanted = {run.order.number for run in self.study.open_runs if run.unwanted or everything}
+        for ticket, run in self.running.items():
+            if run.order.number in unwanted and ticket not in self._ended:
                 self._ended.add(ticket)
                 self.executor.cancel(ticket)
 

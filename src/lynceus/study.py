@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -74,6 +75,8 @@ class Study:
         self._began = self._clock.now()
         self._transient: Stopped | None = None
         self._funded = problem
+        self.decision_s = 0.0
+        """Seconds that the last decision of this object took."""
 
     # Asking ------------------------------------------------------------------------------------------------------------
 
@@ -86,7 +89,9 @@ class Study:
         """Like `ask`, for executors; `slots` says how many runs they could start now, see `decide`."""
         ledger = self._ledger
         with ledger.exclusive():
+            began = time.perf_counter()
             step = self._step(slots)
+            self.decision_s = time.perf_counter() - began
             if isinstance(step, Order):
                 self._transient = None
                 ledger.ordered(step, self.problem.space.point(step.row))
@@ -142,6 +147,11 @@ class Study:
         with self._ledger.exclusive():
             self._ledger.closed(Stopped(Because.USER, reason))
             self._ledger.wished(Wish.KILL if kill else Wish.STOP)
+
+    def stop_trial(self, trial: Trial | int) -> None:
+        """End one open trial; whoever runs it notices within seconds, ends it and settles it as stopped by a person."""
+        with self._ledger.exclusive():
+            self._ledger.unwanted(self._open_order(trial, "stop_trial").number)
 
     def resume(self, add_usd: float = 0.0) -> None:
         """Go on after a stop, a pause or a spent budget, perhaps with more money."""
@@ -308,15 +318,15 @@ class Study:
             )
             done += 1
 
-    def _open_order(self, trial: Trial | int) -> Order:
-        expect(trial, (Trial, int), "tell: trial", "what ask() returned, or its number,")
+    def _open_order(self, trial: Trial | int, action: str = "tell") -> Order:
+        expect(trial, (Trial, int), f"{action}: trial", "what ask() returned, or its number,")
         number = trial if isinstance(trial, int) else trial.number
         for order in self._ledger.pending:
             if order.number == number:
                 return order
         if any(seen.order.number == number for seen in self._ledger.history):
-            raise InputError(f"tell: trial {number} has been told already; a trial is told once.")
-        raise InputError(f"tell: trial {number} was never asked for; call ask() first and tell what it returned.")
+            raise InputError(f"{action}: trial {number} has been told already; a trial is told once.")
+        raise InputError(f"{action}: trial {number} was never asked for; call ask() first and tell what it returned.")
 
     # Looking -----------------------------------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ def test_an_older_storage_is_refused_and_upgraded_with_its_content(url: str) -> 
                 " VALUES ('old', 'i', 0, '{}', 'f', '{}', 0, 0, 0, 'run', 0, 0, 0, 0)"
             )
         )
-    with pytest.raises(InputError, match=r"version 0001, this program needs 0002; run: lynceus storage upgrade\."):
+    with pytest.raises(InputError, match=r"version 0001, this program needs 0003; run: lynceus storage upgrade\."):
         Storage(url)
     assert upgrade(url) == ("0001", migrate.HEAD)
     assert upgrade(url) == (migrate.HEAD, migrate.HEAD)
@@ -106,7 +106,7 @@ def test_a_newer_storage_is_refused(url: str) -> None:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     for use in (Storage, upgrade):
         with pytest.raises(
-            InputError, match=r"version 9999, newer than this program's 0002; use the version of Lynceus"
+            InputError, match=r"version 9999, newer than this program's 0003; use the version of Lynceus"
         ):
             use(url)
     engine.dispose()

@@ -35,6 +35,8 @@ class OpenRun:
     launched_s: float | None = None
     heartbeat_s: float | None = None
     """When it was last seen to run."""
+    unwanted: bool = False
+    """A person wants this run to end; whoever runs it ends it and settles it."""
 
 
 class Ledger(Protocol):
@@ -113,6 +115,9 @@ class Ledger(Protocol):
 
     def wished(self, wish: Wish) -> None:
         """Write down what a person wants of the workers."""
+
+    def unwanted(self, number: int) -> None:
+        """Write down that a person wants this one open run to end."""
 
     def enqueued(self, rows: Sequence[int]) -> None:
         """Write down the whole queue anew."""

@@ -98,6 +98,11 @@ class MemoryLedger:
         """Write down what a person wants."""
         self.wish = wish
 
+    def unwanted(self, number: int) -> None:
+        """Write down that a person wants this one open run to end."""
+        if number in self._open:
+            self._open[number] = replace(self._open[number], unwanted=True)
+
     def enqueued(self, rows: Sequence[int]) -> None:
         """Write down the whole queue anew."""
         self.queue = tuple(rows)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from lynceus.errors import InfrastructureError, InputError
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest version of the tables, as in `migrations/versions`."""
 
 

@@ -37,6 +37,10 @@ class StudyRecord:
     trials: int
     """How many were ordered, open ones included."""
     settled: int
+    identity: str
+    """Tells it apart from a deleted study of the same name."""
+    sequence: int
+    """Grows with every change."""
 
     @property
     def state(self) -> str:
@@ -77,6 +81,18 @@ class TrialRecord:
     launched_s: float | None
     heartbeat_s: float | None
     settled_s: float | None
+    unwanted: bool
+    """A person wants it to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a study has come: who has seen the same numbers has seen everything but heartbeats."""
+
+    study: str
+    identity: str
+    sequence: int
+    settled: int
 
 
 def study_record(row: Row[Any]) -> StudyRecord:
@@ -97,6 +113,8 @@ def study_record(row: Row[Any]) -> StudyRecord:
         row.seen_s,
         row.trials or 0,
         row.settled,
+        row.identity,
+        row.sequence,
     )
 
 
@@ -115,4 +133,5 @@ def trial_record(row: Row[Any]) -> TrialRecord:
         row.launched_s,
         row.heartbeat_s,
         row.settled_s,
+        bool(row.unwanted),
     )

@@ -6,7 +6,21 @@ rows that are newer than what it has seen.
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    false,
+)
 
 metadata = MetaData()
 
@@ -59,6 +73,7 @@ trials = Table(
     Column("launched_s", Float(53)),
     Column("heartbeat_s", Float(53)),
     Column("settled_s", Float(53)),
+    Column("unwanted", Boolean, nullable=False, server_default=false()),  # a person wants this run to end
 )
 Index("trials_by_sequence", trials.c.study_id, trials.c.sequence)
 
@@ -72,4 +87,14 @@ events = Table(
     Column("number", Integer),
     Column("worker", Text),
     Column("detail", Facts),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("key", String(200), primary_key=True),  # an idempotency key, chosen by whoever asked
+    Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("request", String(64), nullable=False),  # SHA-256 of what was asked: a key belongs to one request
+    Column("answer", Facts, nullable=False),
+    Column("at_s", Float(53), nullable=False),
 )

@@ -18,14 +18,15 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 
 from lynceus.errors import InfrastructureError, InputError, MissingExtraError
 from lynceus.ledger import migrate
+from lynceus.ledger.answers import Once, forget_answers, given_answer, keep_answer
 from lynceus.ledger.ledger import Wish
-from lynceus.ledger.rows import Event, StudyRecord, TrialRecord, study_record, trial_record
+from lynceus.ledger.rows import Cursor, Event, StudyRecord, TrialRecord, study_record, trial_record
 from lynceus.ledger.schema import events, settings, studies, trials
 from lynceus.ledger.sql_ledger import SqlLedger, one_line
 from lynceus.ledger.totals import FinishedRun, Totals, read_finished, read_totals
 from lynceus.problem import Problem
 
-__all__ = ["DEFAULT_URL", "Event", "Storage", "StudyRecord", "TrialRecord", "fingerprint", "upgrade"]
+__all__ = ["DEFAULT_URL", "Cursor", "Event", "Storage", "StudyRecord", "TrialRecord", "fingerprint", "upgrade"]
 
 DEFAULT_URL = "sqlite:///lynceus.db"
 BUSY_S = 120.0
@@ -41,7 +42,15 @@ class Storage:
     [('nightly', 'RUNNING', 0)]
     """
 
-    def __init__(self, url: str = DEFAULT_URL, *, create: bool = True, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        create: bool = True,
+        now: Callable[[], float] = time.time,
+        connections: int = 2,
+    ) -> None:
+        """`connections` are kept open to a PostgreSQL server; more are opened when they are needed."""
         self.url = url
         """As given; use `shown_url` for people."""
         parsed = _parsed(url)
@@ -55,7 +64,7 @@ class Storage:
                 )
             if not Path(file).parent.is_dir():
                 raise InputError(f"storage {self.shown_url}: there is no folder {Path(file).parent}; make it first.")
-        self._engine = _engine(parsed)
+        self._engine = _engine(parsed, connections)
         try:
             with self._errors():
                 migrate.ensure(self._engine, self.shown_url)
@@ -83,8 +92,12 @@ class Storage:
         fingerprint: str,
         policy: Mapping[str, Any],
         seed: int = 0,
+        once: Once | None = None,
     ) -> StudyRecord:
-        """A new study; its name must be free. `document` is kept as it is: put no secret into it."""
+        """A new study; its name must be free. `document` is kept as it is: put no secret into it.
+
+        With `once`, the answer to that request is kept beside it: the study's name.
+        """
         if not name or "/" in name or "\0" in name or name in (".", "..") or len(name) > 200:
             raise InputError(
                 f"study name {name!r}: give 1 to 200 characters without '/', for example 'nightly-sessions'."
@@ -115,6 +128,9 @@ class Storage:
             ):
                 identity = connection.execute(insert(studies).values(**new).returning(studies.c.id)).scalar_one()
                 connection.execute(insert(events).values(study_id=identity, at_s=now, kind="created"))
+                if once is not None:
+                    keep_answer(connection, identity, once, {"name": name}, now)
+                    forget_answers(connection, now)
         except IntegrityError:
             raise InputError(
                 f"study {name!r} exists already in {self.shown_url}; continue it with: lynceus resume {name}, or choose another name."
@@ -141,6 +157,17 @@ class Storage:
     def ledger(self, name: str) -> SqlLedger:
         """The ledger of a study, read to its present end."""
         return SqlLedger(self._engine, self.load_study(name).id, name, self.shown_url, self._now)
+
+    def given_answer(self, once: Once) -> Any | None:
+        """The answer that this request was given before; nothing: it is new."""
+        with self._errors(), self._engine.connect() as connection:
+            return given_answer(connection, once)
+
+    def cursors(self) -> list[Cursor]:
+        """How far every study has come, oldest first."""
+        wanted = select(studies.c.name, studies.c.identity, studies.c.sequence, studies.c.settled)
+        with self._errors(), self._engine.connect() as connection:
+            return [Cursor(*row) for row in connection.execute(wanted.order_by(studies.c.id))]
 
     def events(self, name: str, since_s: float = 0.0) -> list[Event]:
         """The journal of a study, oldest first."""
@@ -183,10 +210,8 @@ class Storage:
             connection.execute(insert(settings).values(name=name, value=value))
 
     def _records(self, *conditions: Any) -> list[StudyRecord]:
-        counts = select(trials.c.study_id, func.count().label("trials")).group_by(trials.c.study_id).subquery()
-        wanted = (
-            select(studies, counts.c.trials).outerjoin(counts, counts.c.study_id == studies.c.id).where(*conditions)
-        )
+        count = select(func.count()).where(trials.c.study_id == studies.c.id).scalar_subquery()
+        wanted = select(studies, count.label("trials")).where(*conditions)
         with self._errors(), self._engine.connect() as connection:
             return [study_record(row) for row in connection.execute(wanted.order_by(studies.c.id))]
 
@@ -241,10 +266,12 @@ def _parsed(url: str) -> URL:
     return parsed.set(drivername="postgresql+psycopg") if parsed.drivername == "postgresql" else parsed
 
 
-def _engine(parsed: URL) -> Engine:
+def _engine(parsed: URL, connections: int = 2) -> Engine:
     try:
         if parsed.get_backend_name() == "postgresql":
-            return create_engine(parsed, pool_pre_ping=True, pool_size=2, connect_args={"connect_timeout": 10})
+            return create_engine(
+                parsed, pool_pre_ping=True, pool_size=connections, connect_args={"connect_timeout": 10}
+            )
         engine = create_engine(parsed, connect_args={"timeout": BUSY_S})
     except (ModuleNotFoundError, NoSuchModuleError):
         raise MissingExtraError("PostgreSQL storages", "postgres") from None

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.history import Because, History, Observation, Order, Stopped
+from lynceus.ledger.answers import Once, given_answer, keep_answer
 from lynceus.ledger.ledger import OpenRun, Wish
 from lynceus.ledger.records import order_of, order_record, outcome_of, outcome_record, told_of, told_record
 from lynceus.ledger.schema import events, studies, trials
@@ -138,7 +139,13 @@ class SqlLedger:
         if trial.rank is None:
             order = order_of(trial.ordered)
             self._open[trial.number] = OpenRun(
-                order, trial.ticket, trial.worker, trial.ordered_s, trial.launched_s, trial.heartbeat_s
+                order,
+                trial.ticket,
+                trial.worker,
+                trial.ordered_s,
+                trial.launched_s,
+                trial.heartbeat_s,
+                bool(trial.unwanted),
             )
             return
         known = self._open.pop(trial.number, None)
@@ -281,13 +288,13 @@ class SqlLedger:
         with self.exclusive():
             if self.stopped == stopped:
                 return
-            self._set_study(because=str(stopped.because), reason=stopped.reason)
+            self._changed(because=str(stopped.because), reason=stopped.reason)
             self._note("closed", None, {"because": str(stopped.because), "reason": stopped.reason})
 
     def resumed(self, add_usd: float = 0.0) -> None:
         """Write down that it goes on, perhaps with more money."""
         with self.exclusive():
-            self._set_study(
+            self._changed(
                 because=None,
                 reason=None,
                 wish=str(Wish.RUN),
@@ -299,13 +306,23 @@ class SqlLedger:
     def wished(self, wish: Wish) -> None:
         """Write down what a person wants of the workers."""
         with self.exclusive():
-            self._set_study(wish=str(wish))
+            self._changed(wish=str(wish))
             self._note("wished", None, {"wish": str(wish)})
+
+    def unwanted(self, number: int) -> None:
+        """Write down that a person wants this one open run to end."""
+        with self.exclusive():
+            if number not in self._open or self._open[number].unwanted:
+                return
+            self._change(number, {"unwanted": True})
+            self._note("unwanted", number)
+            self._open[number] = replace(self._open[number], unwanted=True)
+            self._sequence = self._row.sequence
 
     def enqueued(self, rows: Sequence[int]) -> None:
         """Write down the whole queue anew."""
         with self.exclusive():
-            self._set_study(queue=list(rows))
+            self._changed(queue=list(rows))
 
     def adopt(self) -> tuple[OpenRun, ...]:
         """Take over what nobody looks after."""
@@ -340,6 +357,16 @@ class SqlLedger:
         ).scalar()
         return self._now() - (latest or run.ordered_s) > LOST_AFTER_S
 
+    # Requests that are done once ----------------------------------------------------------------------------------------
+
+    def given_answer(self, once: Once) -> Any | None:
+        """The answer that this request was given before; inside `exclusive()`."""
+        return given_answer(self._inside(), once)
+
+    def keep_answer(self, once: Once, answer: Mapping[str, Any]) -> None:
+        """Keep an answer with what was written since `exclusive()` began."""
+        keep_answer(self._inside(), self._id, once, answer, self._now())
+
     # Small writes, all inside the lock ---------------------------------------------------------------------------------
 
     def _next(self, **also: object) -> int:
@@ -351,6 +378,11 @@ class SqlLedger:
     def _change(self, number: int, values: Mapping[str, object], **also: object) -> None:
         mine = trials.c.study_id == self._id, trials.c.number == number
         self._write(update(trials).where(*mine).values(sequence=self._next(**also), **values))
+
+    def _changed(self, **values: object) -> None:
+        """Something about the study itself is new; whoever watches notices by its sequence."""
+        self._next(**values)
+        self._sequence = self._row.sequence
 
     def _set_study(self, **values: object) -> None:
         row = self._write(update(studies).where(studies.c.id == self._id).values(**values).returning(*_STATE))
@@ -374,9 +406,12 @@ class SqlLedger:
         )
 
     def _write(self, statement: Any, rows: Sequence[Mapping[str, object]] | None = None) -> Any:
+        return self._inside().execute(statement, rows)
+
+    def _inside(self) -> Connection:
         if self._connection is None:
             raise RuntimeError("a ledger is written inside exclusive()")
-        return self._connection.execute(statement, rows)
+        return self._connection
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
