@@ -13,7 +13,7 @@ from lynceus.errors import InputError
 from lynceus.space.column import Scalar, listed, nearest, shown
 
 _NEEDED = ("InstanceType", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
-_Row = tuple[int, dict[str, str]]
+CatalogRow = tuple[int, dict[str, str]]
 """A line number of the file, and the line's cells."""
 
 
@@ -26,7 +26,7 @@ def load_catalog(
     or "none") and ``price_usd_per_hour``: on demand, or with ``spot`` that of the cheapest zone. Machines without such
     a price are left out; asking for one by name is an error. ``region`` may be omitted when the file has only one.
     """
-    rows = _rows(Path(path))
+    rows = catalog_rows(Path(path))
     known = sorted({row["Region"] for _, row in rows})
     if region is None and len(known) > 1:
         raise InputError(f"{path} has the regions {listed(known)}: say which one to use.")
@@ -54,7 +54,8 @@ def load_catalog(
     return {column: [chosen[name][column] for name in order] for column in next(iter(chosen.values()))}
 
 
-def _rows(path: Path) -> list[_Row]:
+def catalog_rows(path: Path) -> list[CatalogRow]:
+    """The lines of a catalog with their numbers, cells stripped; the columns that every catalog needs are there."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
@@ -77,21 +78,22 @@ def _rows(path: Path) -> list[_Row]:
 def _machine(row: dict[str, str], where: str, spot: bool) -> dict[str, Scalar] | None:
     """The table row of a machine; None without a price."""
     field = "SpotPrice" if spot else "Price"
-    price = _number(row[field] or "0", where, field, least=0.0)
+    price = catalog_number(row[field] or "0", where, field, least=0.0)
     if price == 0:  # public catalogs write an unknown price as nothing or as 0.0
         return None
-    vcpus = _number(row["vCPUs"], where, "vCPUs")
+    vcpus = catalog_number(row["vCPUs"], where, "vCPUs")
     return {
         "instance_type": row["InstanceType"],
         "vcpus": int(vcpus) if vcpus == int(vcpus) else vcpus,
-        "memory_gib": _number(row["MemoryGiB"], where, "MemoryGiB"),
-        "accelerators": _number(row.get("AcceleratorCount") or "0", where, "AcceleratorCount", least=0.0),
+        "memory_gib": catalog_number(row["MemoryGiB"], where, "MemoryGiB"),
+        "accelerators": catalog_number(row.get("AcceleratorCount") or "0", where, "AcceleratorCount", least=0.0),
         "accelerator": row.get("AcceleratorName") or "none",
         "price_usd_per_hour": price,
     }
 
 
-def _number(text: str, where: str, field: str, least: float = 1e-9) -> float:
+def catalog_number(text: str, where: str, field: str, least: float = 1e-9) -> float:
+    """A cell as a number of at least `least`."""
     try:
         number = float(text)
     except ValueError:

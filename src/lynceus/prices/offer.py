@@ -1,0 +1,89 @@
+"""What clouds offer: machines with what they have and what an hour of each costs, and where the prices come from."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+STALE_DAYS = 30.0
+"""Prices that are older are used with a warning."""
+_DAY_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A machine type in one region of one cloud."""
+
+    cloud: str
+    region: str
+    instance_type: str
+    vcpus: float
+    memory_gib: float
+    accelerator: str = "none"
+    """Which accelerator it has; `none` for none."""
+    accelerators: float = 0.0
+    """How many of them."""
+    usd_per_hour: float | None = None
+    """On demand; nothing when the catalog does not know it."""
+    spot_usd_per_hour: float | None = None
+    """Spot, in the cheapest zone; nothing when it is not offered or not known."""
+    ghz: float | None = None
+    """Clock as published; nothing when the catalog does not know it."""
+    zones: tuple[tuple[str, float | None, float | None], ...] = ()
+    """Zones of the region with their prices on demand and spot; empty where the cloud has none."""
+
+    def __post_init__(self) -> None:
+        for price in (self.usd_per_hour, self.spot_usd_per_hour):
+            if price is not None and not (math.isfinite(price) and price > 0):
+                raise ValueError(f"{self.instance_type} cannot cost {price!r} dollars per hour")
+
+    @property
+    def infra(self) -> str:
+        """Where it is, in SkyPilot's words: `aws/us-east-2`."""
+        return f"{self.cloud}/{self.region}"
+
+    def in_zone(self, zone: str) -> Offer | None:
+        """The same machine at the prices of one zone; nothing when it is not there."""
+        for name, price, spot in self.zones:
+            if name == zone:
+                return replace(self, usd_per_hour=price, spot_usd_per_hour=spot, zones=((name, price, spot),))
+        return None
+
+    def price(self, spot: bool) -> float | None:
+        """Dollars per hour on demand, or as a spot machine."""
+        return self.spot_usd_per_hour if spot else self.usd_per_hour
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The offers of one cloud, from one source, as of one moment."""
+
+    cloud: str
+    offers: tuple[Offer, ...]
+    source: str
+    """Where the prices come from, for people."""
+    as_of_s: float
+    """When they were true, seconds since the epoch."""
+
+    def age_days(self, now_s: float | None = None) -> float:
+        """How old the prices are."""
+        return max(((time.time() if now_s is None else now_s) - self.as_of_s) / _DAY_S, 0.0)
+
+    def stale(self, now_s: float | None = None) -> bool:
+        """Whether they are too old to be used without a word."""
+        return self.age_days(now_s) > STALE_DAYS
+
+    @property
+    def date(self) -> str:
+        """The day of the prices, such as 2026-11-15."""
+        return time.strftime("%Y-%m-%d", time.gmtime(self.as_of_s))
+
+    def warning(self, now_s: float | None = None) -> str | None:
+        """A sentence about prices that are too old; nothing when they are fresh."""
+        if not self.stale(now_s):
+            return None
+        return (
+            f"the prices of {self.cloud} are {self.age_days(now_s):.0f} days old ({self.source}, {self.date}); "
+            "renew them with: lynceus prices refresh."
+        )
