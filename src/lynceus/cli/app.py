@@ -10,6 +10,7 @@ import typer
 from lynceus.cli.demo import demo
 from lynceus.cli.lab import lab
 from lynceus.cli.policies import policies
+from lynceus.cli.prices import prices
 from lynceus.cli.replay import replay
 from lynceus.cli.studies import register
 from lynceus.errors import InfrastructureError, LynceusError
@@ -26,6 +27,7 @@ app.command("demo")(demo)
 app.command("replay")(replay)
 app.command("policies")(policies)
 app.add_typer(lab)
+app.add_typer(prices)
 register(app)
 
 EXIT_INPUT, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 2, 4, 130

@@ -198,3 +198,19 @@ def _accelerators_known(left: Sequence[Offer]) -> str:
 def _range(left: Sequence[Offer], field: str, unit: str) -> str:
     amounts = sorted({float(getattr(one, field)) for one in left})
     return f" They have {', '.join(f'{amount:g}' for amount in amounts[:12])}{' …' if len(amounts) > 12 else ''}{unit}."
+
+
+def accelerator_of(text: object) -> tuple[str, float]:
+    """An accelerator as SkyPilot writes it: a name, and perhaps how many.
+
+    >>> accelerator_of("T4:2"), accelerator_of("A100")
+    (('T4', 2.0), ('A100', 1.0))
+    """
+    name, _, count = str(text).partition(":")
+    try:
+        number = float(count) if count else 1.0
+    except ValueError:
+        number = 0.0
+    if not isinstance(text, str) or not name.strip() or not (math.isfinite(number) and number > 0):
+        raise InputError(f"{text!r} came: write an accelerator and how many of them, such as T4:1.")
+    return name.strip(), number
