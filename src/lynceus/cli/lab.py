@@ -150,6 +150,35 @@ def _lines(total: int) -> Callable[[Done | Crashed], None]:
     return report
 
 
+@lab.command("verify")
+def verify(
+    names: Names = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every experiment that ships.")] = False,
+    per: Annotated[int, typer.Option(help="Cells of every setting that are run again.")] = 1,
+    store: StoreFolder = STORE,
+) -> None:
+    """Run some cells again that were made with other code; where they are equal, the others of their setting are adopted."""
+    from lynceus.lab.store import Store
+    from lynceus.lab.verify import Verified
+    from lynceus.lab.verify import verify as verified
+
+    if per < 1:
+        raise InputError(f"--per: {per} came; give at least 1.")
+
+    def told(one: Verified) -> None:
+        if one.differing:
+            name = one.setting.written()["policy"]
+            label = name if isinstance(name, str) else name.get("name", "policy")
+            typer.echo(f"{one.setting.job}, {label}, seed {one.differing[0]}: the code of now decides otherwise.")
+
+    found = verified(chosen_experiments(names, quick=False, everything=everything), Store(store), per, told)
+    same = [one for one in found if not one.differing]
+    typer.echo(
+        f"{len(found)} settings had traces of other code: {len(same)} give equal traces now "
+        f"({sum(one.adopted for one in same):,} further traces adopted), {len(found) - len(same)} do not."
+    )
+
+
 @lab.command("report")
 def report(
     names: Names = None,

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from lynceus.executor.worlds import Failures, Interruptions, Noise, SlowBoots, Stacked, World
+from lynceus.lab.code import fingerprint
 from lynceus.lab.peers import peer_named, replay_peer
 from lynceus.lab.spec import OptionsSpec, WorldSpec
 from lynceus.policy.compose import compose
@@ -48,6 +49,11 @@ class Setting:
         data["world"] = None if self.world is None else self.world.model_dump(exclude_none=True)
         data["policy"] = self.policy if self.peer else json.loads(self.policy)
         return {key: value for key, value in data.items() if value not in (None, {})}
+
+    @property
+    def code(self) -> str:
+        """The fingerprint of the sources and tables that its traces depend on, as they are now."""
+        return fingerprint(self.policy, self.job)
 
     @property
     def peer(self) -> str | None:

@@ -10,6 +10,7 @@ import numpy as np
 from lynceus.lab.spec import Quantity
 from lynceus.lab.statistics import BySeed
 from lynceus.replay import Replay, ReplayJob
+from lynceus.replay.score import TOLERANCE
 
 
 def by_seed(job: ReplayJob, replays: Sequence[Replay], quantity: Quantity, level: float = 1.1) -> BySeed:
@@ -25,6 +26,11 @@ def value_of(job: ReplayJob, replay: Replay, quantity: Quantity, level: float) -
         return replay.reached(level).usd
     if quantity == "trials":
         return replay.reached(level).trials
+    if quantity == "settled":
+        return settled(replay, level)
+    if quantity == "broken":
+        advised = [math.isinf(step.cno) for step in steps if step.advised >= 0]
+        return float(np.mean(advised)) if advised else math.nan
     if quantity == "dfo":
         return (1.0 if replay.cno_at_stop is None else replay.cno_at_stop) - 1.0
     if quantity == "violations":
@@ -37,6 +43,17 @@ def value_of(job: ReplayJob, replay: Replay, quantity: Quantity, level: float) -
         thought = [step.decision_s for step in steps if step.modelled]
         return float(np.mean(thought)) if thought else math.nan
     return estimation_error(job, replay)
+
+
+def settled(replay: Replay, level: float) -> float:
+    """Dollars from which on the CNO stayed at most `level`; infinite if the replay ends above it."""
+    usd = math.inf
+    for step in replay.steps:
+        if step.cno > level * (1 + TOLERANCE):
+            usd = math.inf
+        elif math.isinf(usd):
+            usd = step.spent_usd
+    return usd
 
 
 def estimation_error(job: ReplayJob, replay: Replay) -> float:

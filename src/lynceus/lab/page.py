@@ -44,7 +44,9 @@ def _heading(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
     if made:
         dates = sorted(made["date"])
         span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-        versions = "; ".join(f"{name} {', '.join(sorted(made[name]))}" for name in ("lynceus", "python", "numpy"))
+        versions = "; ".join(
+            f"{name} {', '.join(sorted(made[name]))}" for name in ("lynceus", "commit", "python", "numpy")
+        )
         yield f"Run {span} with {versions}, on {'; '.join(sorted(made['machine']))}."
     counts: dict[str, int] = {}
     for summary in summaries:
@@ -88,6 +90,9 @@ def _experiment(summary: dict[str, Any], pictures: Sequence[str]) -> Iterator[st
     yield f"## {summary['name']}"
     yield ""
     yield f"{summary['title']}. {summary['source']}".strip().rstrip(".") + "."
+    if summary["table"]:
+        yield ""
+        yield _code(summary)
     for picture in pictures:
         yield ""
         yield f"![{summary['title']}]({picture})"
@@ -102,6 +107,19 @@ def _experiment(summary: dict[str, Any], pictures: Sequence[str]) -> Iterator[st
         yield from _others(summary)
 
 
+def _code(summary: dict[str, Any]) -> str:
+    """With which sources the traces were made, and which competitors' sources have changed since."""
+    codes = sorted({row["code"] for row in summary["table"]})
+    shown = ", ".join(f"`{code}`" for code in codes[:_CODES])
+    shown += f" and {len(codes) - _CODES} more (in the CSV file)" if len(codes) > _CODES else ""
+    commits = ", ".join(summary["made"].get("commit", ["unknown"]))
+    old = list(dict.fromkeys(row["policy"] for row in summary["table"] if not row["current"]))
+    since = f" Measured with code that has changed since: {', '.join(old)}." if old else ""
+    return f"Traces of code and tables {shown} (commit {commits}).{since}"
+
+
+_CODES = 6
+"""Fingerprints that are listed on the page."""
 _LONG = 200
 """Rows from which on the table of further quantities is left to the CSV file."""
 
@@ -197,7 +215,7 @@ def as_csv(summary: dict[str, Any]) -> str:
     ends = ("", "_low", "_high")
     statistics = ("p50", "p90", "ratio_p50", "ratio_p90")
     others = ("dfo", "nex", "spent", "decision", "error", "violations")
-    head = ["job", "variant", "policy", "seeds", "cno", "unreached"]
+    head = ["job", "variant", "policy", "code", "seeds", "cno", "unreached"]
     writer.writerow([*head, *(f"{s}{e}" for s in statistics for e in ends), "p", *others])
     for row in summary["table"]:
         means = [row[name][0] if name in row else "" for name in others]
@@ -206,6 +224,7 @@ def as_csv(summary: dict[str, Any]) -> str:
                 row["job"],
                 row["variant"],
                 row["policy"],
+                row["code"],
                 row["seeds"],
                 entry.get("cno", ""),
                 entry.get("unreached", ""),

@@ -64,9 +64,10 @@ class ArmSpec(Section):
     """Fewer seeds than the experiment has, for a competitor that thinks long."""
 
 
-Quantity = Literal["money", "trials", "dfo", "nex", "decision", "error", "spent", "violations", "accuracy"]
-"""Dollars or trials until a CNO; distance from the optimum of the recommendation; number of explorations; seconds per decision;
-error of the estimates told of stopped runs; money of a whole replay; share of recommendations that break a limit."""
+Quantity = Literal["money", "settled", "trials", "dfo", "nex", "decision", "error", "spent", "violations", "broken"]
+"""Dollars until a CNO first, or for good; trials until it; distance from the optimum of the recommendation; number of explorations;
+seconds per decision; error of the estimates told of stopped runs; money of a whole replay; share of recommendations at the end, or all
+along the way, that break a limit."""
 Statistic = Literal["p50", "p90", "mean", "found", "share"]
 """`found` is the mean over the seeds that got there at all; `share` says how many those are."""
 

@@ -97,6 +97,8 @@ def _row(evidence: Evidence, place: Place) -> dict[str, Any]:
         "policy": place.policy,
         "variant": place.variant,
         "seeds": len(evidence.kept(place)),
+        "code": evidence.kept(place)[0].code,
+        "current": evidence.kept(place)[0].code == experiment.settings[place].code,
         "levels": [],
     }
     for level in experiment.spec.levels:
@@ -191,8 +193,8 @@ def _made(kept: Iterable[Kept]) -> dict[str, list[str]]:
     """Dates, versions and machines of the traces, each once."""
     found: dict[str, set[str]] = {}
     for one in kept:
-        for name in ("date", "lynceus", "python", "numpy", "machine"):
-            found.setdefault(name, set()).add(str(one.made[name]))
+        for name in ("date", "lynceus", "commit", "python", "numpy", "machine"):
+            found.setdefault(name, set()).add(str(one.made.get(name) or "unknown"))
     return {name: sorted(values) for name, values in found.items()}
 
 

@@ -12,7 +12,7 @@ from lynceus.engine import explore
 from lynceus.executor import Clock, PretendedClock, TableExecutor
 from lynceus.executor.worlds import World
 from lynceus.history import End, Observation, Order
-from lynceus.policy import Policy
+from lynceus.policy import BestSeen, Policy
 from lynceus.replay.job import ReplayJob
 from lynceus.replay.score import TOLERANCE, Reached, reached, true_value
 from lynceus.situation import feasible_runs
@@ -35,7 +35,8 @@ class Step:
     spent_usd: float
     """All charges so far."""
     cno: float
-    """Of the best run so far that finished and kept every limit; infinite while there is none."""
+    """Of the best run so far that finished and kept every limit, or, of a policy that recommends what it predicts, of what it would
+    recommend now; infinite while there is none, and where a prediction breaks a limit."""
     decision_s: float
     """Seconds that the policy thought about this trial."""
     row: int = -1
@@ -46,6 +47,8 @@ class Step:
     """The time that the model was told: measured, or estimated for a run that was stopped; NaN when it was told nothing."""
     modelled: bool = False
     """Whether a model was asked for it; initial samples and random picks are not."""
+    advised: int = -1
+    """The row that a policy which recommends what it predicts would recommend now; -1: none, or it recommends the best run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class TimedStudy(Study):
     def __init__(self, job: ReplayJob, policy: Policy, seed: int, clock: Clock) -> None:
         super().__init__(job.problem, policy, seed=seed, name=job.name, clock=clock)
         self.enough = False
-        self.decision_s: dict[int, float] = {}
+        self.thought_s: dict[int, float] = {}
 
     def order(self, slots: int = 1) -> Order | None:
         """The next order, timed."""
@@ -81,7 +84,7 @@ class TimedStudy(Study):
         began = time.perf_counter()
         order = super().order(slots)
         if order is not None:
-            self.decision_s[order.number] = time.perf_counter() - began
+            self.thought_s[order.number] = time.perf_counter() - began
         return order
 
 
@@ -104,12 +107,16 @@ def replay(
     study = TimedStudy(job, fitted(policy, job), seed, clock)
     steps: list[Step] = []
     best, spent, cno = math.inf, 0.0, math.inf
+    predicts = not isinstance(policy.answer, BestSeen)
     goal = {"optimum": 1.0, "end": 0.0}[until] if isinstance(until, str) else until
 
     def settled(seen: Observation) -> None:
         nonlocal best, spent, cno
         spent += seen.outcome.charged_usd
-        for row, value in feasible_runs(job.problem, (seen,)):
+        advised = -1
+        if predicts:
+            advised, cno = _advice(job, study)
+        for row, value in () if predicts else feasible_runs(job.problem, (seen,)):
             if value < best:
                 best, truth = value, true_value(job.problem, job.measurements, row)
                 cno = math.inf if truth is None else job.optimum.cno(truth)
@@ -120,11 +127,12 @@ def replay(
                 seen.outcome.charged_usd,
                 spent,
                 cno,
-                study.decision_s[seen.order.number],
+                study.thought_s[seen.order.number],
                 seen.row,
                 seen.outcome.seconds,
                 math.nan if seen.told is None else seen.told.seconds,
                 seen.order.plan.expected is not None,
+                advised,
             )
         )
         study.enough = cno <= goal * (1 + TOLERANCE)
@@ -148,6 +156,11 @@ def fitted(policy: Policy, job: ReplayJob) -> Policy:
 
 
 def _recommended_cno(job: ReplayJob, study: Study) -> float:
-    advice = study.recommend() if any(seen.outcome.end is End.FINISHED for seen in study.history) else None
+    return _advice(job, study)[1] if any(seen.outcome.end is End.FINISHED for seen in study.history) else math.inf
+
+
+def _advice(job: ReplayJob, study: Study) -> tuple[int, float]:
+    """The row that is recommended now and its CNO; −1 and infinite when there is none."""
+    advice = study.recommend()
     value = None if advice is None else true_value(job.problem, job.measurements, advice.row)
-    return math.inf if value is None else job.optimum.cno(value)
+    return -1 if advice is None else advice.row, math.inf if value is None else job.optimum.cno(value)

@@ -1,0 +1,93 @@
+"""Does the code of today still do what the kept traces show? Some cells are run again and compared.
+
+Where they are equal, the code was changed but not what it decides, and the other traces of the setting are adopted: hours of campaigns
+need not be repeated because a function got another name. Where they are not, the old traces stay what they are, traces of old code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lynceus.lab.cell import Cell, Setting, run_cell
+from lynceus.lab.experiment import Experiment
+from lynceus.lab.store import Kept, Store
+from lynceus.replay import Replay
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What became of the traces of one setting."""
+
+    setting: Setting
+    code: str
+    """The fingerprint that they were made with."""
+    checked: tuple[int, ...]
+    """Seeds that were run again."""
+    differing: tuple[int, ...]
+    adopted: int
+
+
+def verify(
+    experiments: Sequence[Experiment], store: Store, per: int = 1, progress: Callable[[Verified], None] | None = None
+) -> list[Verified]:
+    """Run `per` cells again of every setting that has traces of other code only, and adopt the others where all are equal."""
+    found = []
+    for setting, seeds in _settings(experiments).items():
+        done = _verified(setting, seeds, store, per)
+        if done is not None:
+            found.append(done)
+            if progress is not None:
+                progress(done)
+    return found
+
+
+def _settings(experiments: Sequence[Experiment]) -> dict[Setting, list[int]]:
+    found: dict[Setting, list[int]] = {}
+    for experiment in experiments:
+        for place, setting in experiment.settings.items():
+            known = found.setdefault(setting, [])
+            known += [seed for seed in experiment.seeds(place.policy) if seed not in known]
+    return found
+
+
+def _verified(setting: Setting, seeds: Sequence[int], store: Store, per: int) -> Verified | None:
+    older = [code for code in store.codes(setting) if code != setting.code]
+    if not older:
+        return None
+    code = older[0]
+    missing = [
+        seed
+        for seed in seeds
+        if store.path(Cell(setting, seed), code).is_file() and not store.path(Cell(setting, seed)).is_file()
+    ]
+    if not missing:
+        return None
+    # The quickest tell as much as the slowest, and a campaign has thousands of cells.
+    kept = dict(zip(missing, store.read(setting, missing, code), strict=True))
+    chosen = sorted(missing, key=lambda seed: float(kept[seed].made["wall_s"]))[:per]
+    differing = tuple(_differing(setting, {seed: kept[seed] for seed in chosen}, store))
+    rest = [] if differing else [seed for seed in missing if seed not in chosen]
+    for seed in rest:
+        store.adopt(Cell(setting, seed), code, chosen)
+    return Verified(setting, code, tuple(chosen), differing, len(rest))
+
+
+def _differing(setting: Setting, kept: dict[int, Kept], store: Store) -> Iterator[int]:
+    """Seeds whose trace is another one today. What was run anew is kept: it is a trace like any other."""
+    for seed, before in kept.items():
+        done = run_cell(Cell(setting, seed))
+        store.keep(done)
+        if not same_course(before.replay, done.replay):
+            yield seed
+
+
+def same_course(one: Replay, other: Replay) -> bool:
+    """Whether two replays ran the same rows to the same ends for the same money."""
+    if len(one.steps) != len(other.steps):
+        return False
+    return all(
+        (a.row, a.state) == (b.row, b.state)
+        and abs(a.charged_usd - b.charged_usd) <= 1e-9 * max(abs(a.charged_usd), 1e-9)
+        for a, b in zip(one.steps, other.steps, strict=True)
+    )
