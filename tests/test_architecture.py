@@ -30,6 +30,7 @@ FLOORS = {
     **dict.fromkeys(FIRST, 1),
     "policy": 2,
     "conduct": 2,
+    "document": 2,
     "supervisor": 3,
     "ledger": 3,
     "executor": 3,

@@ -276,8 +276,9 @@ def test_a_run_whose_supervisor_was_killed_is_charged_for_what_ran(bench: Make, 
     started = files.read_whole(os.path.join(ticket, files.STARTED))
     assert started is not None
     assert one.executor.collect(ticket) is None
-    os.utime(os.path.join(ticket, files.ALIVE), (0, started["began_s"] + 12.0))
     os.kill(started["pid"], signal.SIGKILL)
+    eventually(lambda: not Path("/proc", str(started["pid"])).exists())
+    Path(ticket, files.ALIVE).write_text("12.0")
     outcome = one.wait(ticket)
     assert (outcome.end, outcome.reason) == (End.FAILED, Reason.INFRA)
     assert outcome.charged_usd == pytest.approx(12.0, abs=1e-3)

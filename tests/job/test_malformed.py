@@ -157,7 +157,7 @@ CASES: dict[str, tuple[str, str]] = {
         "job.yaml:10: trial.retries.job: -1 came, but",
     ),
     "an unknown policy": (GOOD + "policy: lynkeus", "job.yaml:11: policy: there is no 'lynkeus'"),
-    "an unknown executor": (GOOD + "executor: {kind: mars}", "job.yaml:11: executor.kind: 'mars' came"),
+    "an unknown executor": (GOOD + "executor: {kind: mars}", "job.yaml:11: executor.kind: There is no executor 'mars'."),
     "fidelity": (
         GOOD + "fidelity: {values: [1, 2]}",
         "'fidelity' is not used here: the share of the data is a parameter",

@@ -64,15 +64,21 @@ def test_no_room_for_a_run_pauses_the_study_with_a_sentence(disk: SmallDisk, tmp
     bench.executor.close()
 
 
-def test_an_outcome_waits_for_room(disk: SmallDisk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reserved", [True, False])
+def test_an_outcome_has_its_room_or_waits_for_it(disk: SmallDisk, tmp_path: Path, reserved: bool) -> None:
     script = "touch ready; while [ ! -e go ]; do sleep 0.02; done; seq 100000; echo '::lynceus {\"loss\": 3}'"
     bench = Bench(disk.folder / "runs", LocalJob(script, workdir=tmp_path), problem_of())
     ticket = bench.launch()
     eventually((tmp_path / "ready").exists)
+    if not reserved:
+        Path(ticket, files.ROOM).unlink()
     disk.fill()
     (tmp_path / "go").touch()
     eventually(lambda: processes_below(disk.folder) == set())
-    assert bench.executor.collect(ticket) is None
+    if reserved:
+        assert bench.wait(ticket).end is End.FINISHED
+    else:
+        assert bench.executor.collect(ticket) is None
     disk.free()
     outcome = bench.wait(ticket)
     assert (outcome.end, outcome.metrics) == (End.FINISHED, {"loss": 3.0})

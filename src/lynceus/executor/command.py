@@ -12,13 +12,16 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lynceus.errors import InputError
-from lynceus.supervisor.files import PARAMS, RESULT
+from lynceus.supervisor.files import PARAMS
 from lynceus.supervisor.tree import RUN_VARIABLE
 
 _PLACE = re.compile(r"\$\{([A-Za-z_][\w.\-]*)\}")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+SCRIPT = "script"
+"""The file in a run directory that holds a job which is a script."""
 
 
 @dataclass(frozen=True)
@@ -84,23 +87,23 @@ def variable(name: str) -> str:
     return "LYNCEUS_PARAM_" + re.sub(r"\W", "_", name, flags=re.ASCII).upper()
 
 
-def arguments(job: LocalJob, params: Mapping[str, object], directory: Path) -> list[str]:
-    """The argv of a run. A script is first written into the run's directory.
+def arguments(job: LocalJob, params: Mapping[str, object], directory: Path) -> tuple[list[str], bool]:
+    """The argv of a run, and whether its last element names a script in the run's directory, which is written now.
 
     >>> arguments(LocalJob(("train", "--lr=${lr}", "$(reboot)")), {"lr": 0.1}, Path())
-    ['train', '--lr=0.1', '$(reboot)']
+    (['train', '--lr=0.1', '$(reboot)'], False)
     """
     if not isinstance(job.run, str):
-        return [filled(element, params) for element in job.run]
+        return [filled(element, params) for element in job.run], False
     if job.shell:
-        return ["/bin/sh", "-c", filled(job.run, params, quote=True)]
-    script = directory / "script"
+        return ["/bin/sh", "-c", filled(job.run, params, quote=True)], False
+    script = directory / SCRIPT
     script.write_text(job.run, encoding="utf-8", errors="surrogateescape")
     first, _, _ = job.run.partition("\n")
     if first.startswith("#!"):
         script.chmod(0o755)
-        return [str(script)]
-    return ["/bin/sh", "-e", str(script)]
+        return [SCRIPT], True
+    return ["/bin/sh", "-e", SCRIPT], True
 
 
 def shown(job: LocalJob, params: Mapping[str, object]) -> str:
@@ -115,21 +118,25 @@ def shown(job: LocalJob, params: Mapping[str, object]) -> str:
     return shlex.join(filled(element, params) for element in job.run)
 
 
-def environment(job: LocalJob, params: Mapping[str, object], directory: Path, run: str, study: str) -> dict[str, str]:
-    """The environment of a run. Scripts also find every value under the parameter's own name, where that is free."""
+def environment(job: LocalJob, request: Mapping[str, Any], base: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of a run, from what `request.json` says; the supervisor adds the paths of parameters and results.
+
+    `base` is what the job's variables are laid over: ours, or nothing for a node that has an environment of its own. Scripts also find
+    every value under the parameter's own name, where that is free.
+    """
+    params: Mapping[str, object] = request["params"]
     added = {name: filled(text, params) for name, text in job.env.items()}
-    given = {**os.environ, **added, **job.secrets}
+    given = {**base, **added, **job.secrets}
     values = {name: as_text(value) for name, value in params.items()}
-    plain = {name: text for name, text in values.items() if _NAME.fullmatch(name) and name not in given}
+    taken = given.keys() | os.environ.keys()
+    plain = {name: text for name, text in values.items() if _NAME.fullmatch(name) and name not in taken}
     return {
         **given,
         **(plain if isinstance(job.run, str) else {}),
         **{variable(name): text for name, text in values.items()},
-        "LYNCEUS_PARAMS": str(directory / PARAMS),
-        "LYNCEUS_RESULT": str(directory / RESULT),
-        "LYNCEUS_STUDY": study,
-        "LYNCEUS_TRIAL": directory.name,
-        RUN_VARIABLE: run,
+        "LYNCEUS_STUDY": request["study"],
+        "LYNCEUS_TRIAL": str(request["number"]),
+        RUN_VARIABLE: request["run"],
     }
 
 

@@ -36,13 +36,42 @@ class Executor(Protocol):
     """Starts runs and says how they ended. A ticket is a short text that finds the run again after a restart."""
 
     def launch(self, request: Request) -> str:
-        """Start the run and return its ticket at once; a run of this study and number that exists already is not started again."""
+        """Start the run and return its ticket at once; a run of this study and number that exists already is not started again.
+
+        Trouble that may pass is not raised: `collect` tries again. `InputError` means that this request can never run.
+        """
 
     def collect(self, ticket: str) -> Outcome | None:
-        """How the run ended, as often as asked; nothing while it is running; `LostRunError` when nothing is left of it."""
+        """How the run ended, as often as asked; nothing while it is queued or running; `LostRunError` when nothing is left of it."""
 
     def cancel(self, ticket: str) -> None:
-        """End the run now; `collect` then tells how it ended."""
+        """End the run now; `collect` then tells how it ended. Harmless when it has ended already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """One thing of ours that exists outside the storage: processes, a directory, a job in a queue, a machine."""
+
+    kind: str
+    """`processes`, `directory`, `job`, `cluster` and so on, for people."""
+    name: str
+    """What finds it again: a path, the number of a job, the name of a cluster."""
+    study: str
+    identity: str
+    number: int | None
+    """The trial that it belongs to; nothing: the study as a whole, such as a machine that is kept warm."""
+    detail: str = ""
+    """For people: its state, where it is."""
+
+
+class Sweeps(Protocol):
+    """What an executor can do besides, so that nothing is left running: list everything of ours, and end it one by one."""
+
+    def belongings(self) -> list[Belonging]:
+        """Everything of ours that is alive or kept, of every study; whether it is still needed is for others to judge."""
+
+    def end(self, belonging: Belonging) -> None:
+        """End or remove it; nothing happens when it is gone already."""
 
 
 class Clock(Protocol):

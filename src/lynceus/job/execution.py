@@ -1,4 +1,4 @@
-"""From a checked job to something that runs it on this machine."""
+"""From a checked job to something that runs it: the executor that the job file names, with everything around the command."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from lynceus.errors import InfrastructureError
 from lynceus.executor.command import LocalJob, as_text, shown, variable
-from lynceus.executor.executor import Request
-from lynceus.executor.local import LocalExecutor, Shape
+from lynceus.executor.directory import directory_of
+from lynceus.executor.executor import Executor, Request
+from lynceus.executor.plugin import Setting
+from lynceus.executor.shape import Shape
+from lynceus.job.executors import executor_section
 from lynceus.job.job import Job
 from lynceus.job.prepare import Prepared
 from lynceus.job.secrets import hidden
@@ -44,19 +48,38 @@ def run_root(job: Job) -> Path:
 def study_folder(job: Job, study: Study) -> Path:
     """The part of `run_root` that belongs to a study: one directory per trial, by number."""
     first = Request(study.name, 0, 0, {}, math.inf, True, study.identity)
-    return LocalExecutor(study.problem, local_job(job, {}), run_root(job)).directory(first).parent
+    return directory_of(run_root(job).resolve(), first).parent
 
 
-def executor_of(prepared: Prepared, secrets: Mapping[str, str]) -> LocalExecutor:
-    """Runs trials on this machine, each within the machine shape that its configuration stands for."""
+def setting_of(prepared: Prepared, secrets: Mapping[str, str]) -> Setting:
+    """What every executor is made from."""
 
     def shape(row: int) -> Shape:
         memory = None if prepared.memory_gib is None else int(prepared.memory_gib[row] * _GIB)
         return Shape(None if prepared.cpus is None else float(prepared.cpus[row]), memory)
 
     limited = prepared.cpus is not None or prepared.memory_gib is not None
-    job = local_job(prepared.job, secrets)
-    return LocalExecutor(prepared.problem, job, run_root(prepared.job), shape if limited else None)
+    job, setup = prepared.job, prepared.job.spec.setup
+    return Setting(
+        prepared.problem,
+        local_job(job, secrets),
+        run_root(job).resolve(),
+        shape if limited else None,
+        tuple(setup) if isinstance(setup, list) else setup,
+    )
+
+
+@contextmanager
+def executor_of(prepared: Prepared, secrets: Mapping[str, str]) -> Iterator[Executor]:
+    """Runs trials where the job file says, for as long as the context lasts; runs outlive it."""
+    plugin, options = executor_section(prepared.job)
+    executor = plugin.make(setting_of(prepared, secrets), options)
+    try:
+        yield executor
+    finally:
+        close = getattr(executor, "close", None)
+        if close is not None:
+            close()
 
 
 def command_line(job: Job, params: Mapping[str, object]) -> str:
@@ -83,6 +106,8 @@ def with_its_interpreter(script: str) -> str:
 def run_setup(job: Job, study: Study, secrets: Mapping[str, str]) -> None:
     """Run `setup` once for a study on this machine, before its first trial; its output is kept, nothing is charged."""
     setup = job.spec.setup
+    if executor_section(job)[0].setup == "own":
+        return
     folder = study_folder(job, study)
     done, log = folder / "setup.done", folder / "setup.log"
     if setup is None or done.exists():

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lynceus.conduct import Conduct
 from lynceus.errors import InputError
 from lynceus.executor.command import variable
+from lynceus.job.executors import checked_executor
 from lynceus.job.job import Job
 from lynceus.job.problem import problem_of
 from lynceus.job.words import memory_gib
@@ -62,6 +63,7 @@ def prepare(job: Job, policy: str | None = None) -> Prepared:
     problem = problem_of(job)
     checked_commands(job, problem.space)
     checked_metrics(job, problem)
+    checked_executor(job, problem.space)
     return Prepared(
         job,
         problem,

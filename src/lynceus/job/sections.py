@@ -258,18 +258,24 @@ class PricesSection(Section):
 
 
 class ExecutorSection(Section):
-    """Where trials run."""
+    """Where trials run. Further fields belong to the executor, which checks them by itself (`lynceus plugins` lists executors)."""
 
-    kind: Literal["local"] = Field(default="local", description="local: processes of this machine")
+    model_config = ConfigDict(extra="allow")
+
+    kind: str = Field(
+        default="local", description="local: processes of this machine; slurm, ray, skypilot, or a plugin's name"
+    )
     run_directory: str = Field(default=".lynceus", description="where outputs of trials are kept, beside the job file")
 
-    @field_validator("kind", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _known(cls, value: object) -> object:
-        if value != "local":
-            raise ValueError(
-                f"{_short(value)} came: this version runs jobs on the machine it is started on; write kind: local."
-            )
+    def _from_text(cls, value: object) -> object:
+        if isinstance(value, str):
+            return {"kind": value}
+        if isinstance(value, dict) and "type" in value:
+            if "kind" in value:
+                raise ValueError("it has both kind and type: keep kind.")
+            return {"kind" if name == "type" else name: one for name, one in value.items()}
         return value
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
+import time
 from typing import Any
 
 REQUEST, LOCK, STARTED, ALIVE = "request.json", "lock", "started.json", "alive"
 PARAMS, RESULT, CANCEL, OUTCOME = "params.json", "result.jsonl", "cancel", "outcome.json"
-STDOUT, STDERR, LOG = "stdout", "stderr", "supervisor.log"
+STDOUT, STDERR, LOG, ROOM = "stdout", "stderr", "supervisor.log", "outcome.room"
 
 
 def write_whole(path: str, record: dict[str, Any]) -> None:
@@ -22,6 +25,50 @@ def write_whole(path: str, record: dict[str, Any]) -> None:
     finally:
         os.close(descriptor)
     os.rename(passing, path)
+
+
+def write_first(path: str, record: dict[str, Any]) -> bool:
+    """Like `write_whole`, but only the first writer succeeds, also between machines that share a disk without locks."""
+    passing = f"{path}.{os.getpid()}.{time.monotonic_ns()}.new"
+    write_whole(passing, record)
+    try:
+        os.link(passing, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+            raise
+        if os.path.exists(path):  # a disk without links: the lock of the run must do
+            return False
+        os.rename(passing, path)
+        return True
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(passing)
+    return True
+
+
+def reserve(path: str, size: int) -> None:
+    """Keep room for a file that must be written later, whatever others do to the disk until then."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    finally:
+        os.close(descriptor)
+
+
+def write_reserved(room: str, path: str, record: dict[str, Any]) -> None:
+    """Write JSON into reserved room, then give it its name."""
+    descriptor = os.open(room, os.O_WRONLY)
+    try:
+        data = json.dumps(record).encode()
+        size = len(data)
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.ftruncate(descriptor, size)
+    finally:
+        os.close(descriptor)
+    os.rename(room, path)
 
 
 def make_durable(path: str) -> None:

@@ -22,13 +22,22 @@ _CHUNK = 65536
 _BEAT_S = 1.0
 _SLOWEST_TICK_S = 0.25
 _FULL_DISK_S = 0.5
+_ROOM_BYTES = 64 * 1024
+"""Kept for the outcome from the start."""
+_FEWEST_POINTS = 64
 _LOCK_POLL_S = 0.002
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+_DISK_WORDS = (b"No space left on device", b"ENOSPC", b"Disk quota exceeded")
 _MEMORY_WORDS = (b"MemoryError", b"bad_alloc", b"OutOfMemoryError", b"Cannot allocate memory", b"out of memory")
 
 
-def supervise(directory: str, environment: dict[str, str], secrets: list[str]) -> None:
-    """Run the request of a directory, unless somebody does so or has done so."""
+def supervise(
+    directory: str, environment: dict[str, str], secrets: list[str], *, outlives_signals: bool = False
+) -> None:
+    """Run the request of a directory, unless somebody does so or has done so.
+
+    With `outlives_signals` SIGTERM ends the job, not us: where a scheduler ends runs, it must not end the one who tells of them.
+    """
     if not _take_charge(directory):
         return None
     path = os.path.join
@@ -36,14 +45,31 @@ def supervise(directory: str, environment: dict[str, str], secrets: list[str]) -
     if request is None:
         return None
     tree.adopt_orphans()
-    run = Run(directory, request, environment, [one.encode("utf-8", "surrogateescape") for one in secrets])
+    paths = {"LYNCEUS_PARAMS": path(directory, files.PARAMS), "LYNCEUS_RESULT": path(directory, files.RESULT)}
+    hidden = [one.encode("utf-8", "surrogateescape") for one in secrets]
+    run = Run(directory, request, {**environment, **paths}, hidden)
+    if outlives_signals:
+        for which in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(which, run.told_to_end)
     outcome = run.whole()
+    return None if outcome is None else _write_outcome(directory, outcome)
+
+
+def _write_outcome(directory: str, outcome: dict[str, Any]) -> None:
+    """What was paid for must not be lost: room was kept for it; where that failed or is not enough, wait for a full disk to have some."""
+    path = os.path.join(directory, files.OUTCOME)
     while True:
         try:
-            files.write_whole(path(directory, files.OUTCOME), outcome)
-            return files.make_durable(path(directory, files.OUTCOME))
-        except OSError:  # a full disk: what was paid for must not be lost, so wait for room
-            time.sleep(_FULL_DISK_S)
+            if os.path.exists(os.path.join(directory, files.ROOM)):
+                files.write_reserved(os.path.join(directory, files.ROOM), path, outcome)
+            else:
+                files.write_whole(path, outcome)
+            return files.make_durable(path)
+        except OSError:
+            if len(outcome["trace"]) > _FEWEST_POINTS:
+                outcome["trace"] = outcome["trace"][::2]
+            else:
+                time.sleep(_FULL_DISK_S)
 
 
 def _take_charge(directory: str) -> bool:
@@ -84,15 +110,24 @@ class Run:
         self._pipes: dict[int, str] = {}
         self._began = self._beaten = 0.0
         self._ended_by: str | None = None
-        """`cap` or `cancel`, once we have told the job to end."""
+        """`cap`, `cancel` or the name of a signal, once we have told the job to end."""
+        self._signalled = ""
         self._ended_s: float | None = None
 
-    def whole(self) -> dict[str, Any]:
-        """Start, watch, end, tell."""
-        began_s = time.time()
-        started = {"v": 1, "pid": os.getpid(), "began_s": began_s, "groups": self._limits.groups}
-        files.write_whole(self._path(files.STARTED), started)
+    def told_to_end(self, number: int, frame: object) -> None:
+        """A signal handler: somebody outside wants the run to end."""
+        self._signalled = signal.Signals(number).name
+
+    def whole(self) -> dict[str, Any] | None:
+        """Start, watch, end, tell; nothing if another supervisor, perhaps on another machine, was first."""
+        began_s, node = time.time(), os.uname().nodename
+        with contextlib.suppress(OSError):
+            files.reserve(self._path(files.ROOM), _ROOM_BYTES)
         self._touch()
+        started = {"v": 1, "pid": os.getpid(), "began_s": began_s, "groups": self._limits.groups, "node": node}
+        if not files.write_first(self._path(files.STARTED), started):
+            self._limits.remove()
+            return None
         self._began = time.monotonic()
         process, problem = self._start()
         # Beside the job, not before it: a slow disk must neither delay nor lengthen a short run.
@@ -113,6 +148,7 @@ class Run:
         told["detail"] = "; ".join(dict.fromkeys(note for note in notes if note))
         return {
             "v": 1,
+            "node": node,
             "began_s": began_s,
             "ended_s": time.time(),
             "seconds": min(seconds, self._cap_s) if self._ended_s is None else min(self._ended_s, self._cap_s),
@@ -144,12 +180,14 @@ class Run:
 
     def _become_job(self, parent: int, out: int, err: int, failed: int) -> None:
         """In the child: its own session, the limits, the pipes, then the command. Never returns."""
-        command = self._request["argv"]
+        command, where = list(self._request["argv"]), os.path.expanduser(self._request["cwd"])
+        if self._request.get("script"):
+            command[-1] = self._path(command[-1])
         try:
             os.setsid()
             tree.die_with_parent(parent)
             self._limits.enter()
-            os.chdir(self._request["cwd"])
+            os.chdir(where)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(out, 1)
             os.dup2(err, 2)
@@ -157,17 +195,17 @@ class Run:
                 signal.signal(which, signal.SIG_DFL)
             os.execvpe(command[0], command, self._environment)
         except OSError as error:
-            where = self._request["cwd"] if error.filename == self._request["cwd"] else command[0]
-            os.write(failed, f"{where!r} cannot be started: {error.strerror}".encode())
+            what = where if error.filename == where else command[0]
+            os.write(failed, f"{what!r} cannot be started: {error.strerror}".encode())
         except BaseException as error:
             os.write(failed, f"{command[0]!r} cannot be started: {error}".encode())
         os._exit(127)
 
     def _watch(self, process: int) -> int:
         """Read, report, enforce the cap, until the job ends; returns its wait status."""
-        watched = os.pidfd_open(process)
+        watched = _watched(process)
         poll = select.poll()
-        for descriptor in (*self._pipes, watched):
+        for descriptor in (*self._pipes, *watched):
             poll.register(descriptor, select.POLLIN)
         kill_at = float("inf")
         while True:
@@ -179,18 +217,26 @@ class Run:
             for descriptor in ready & set(self._pipes):
                 if not self._take(descriptor, now):
                     poll.unregister(descriptor)
-            if watched in ready:
-                os.close(watched)
-                return os.waitpid(process, 0)[1]
+            if not watched or watched & ready:
+                ended, status = os.waitpid(process, os.WNOHANG)
+                if ended:
+                    for descriptor in watched:
+                        os.close(descriptor)
+                    return status
             self._readings.file(now)
             self._beat(now)
-            if self._ended_by is None and (now >= self._cap_s or os.path.exists(self._path(files.CANCEL))):
-                self._ended_by = "cap" if now >= self._cap_s else "cancel"
-                self._ended_s = now
+            if self._ended_by is None and (ended_by := self._wanted_end(now)):
+                self._ended_by, self._ended_s = ended_by, now
                 kill_at = now + self._grace_s
                 tree.signal_all(tree.descendants(os.getpid()), signal.SIGTERM)
             elif now >= kill_at:
                 tree.signal_all(tree.descendants(os.getpid()), signal.SIGKILL)
+
+    def _wanted_end(self, now: float) -> str:
+        """What ends the run, if anything does."""
+        if now >= self._cap_s:
+            return "cap"
+        return "cancel" if os.path.exists(self._path(files.CANCEL)) else self._signalled
 
     def _take(self, descriptor: int, seconds: float) -> bool:
         """Some output; false at its end."""
@@ -218,11 +264,14 @@ class Run:
         """How it ended, and whose fault it was."""
         if status is None:
             return {"end": "failed", "reason": "job", "detail": problem}
-        code = os.waitstatus_to_exitcode(status)
+        code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         if self._ended_by == "cancel":
             return {"end": "failed", "reason": "user", "detail": f"ended on request after {seconds:.1f} s"}
         if self._ended_by == "cap":
             return {"end": "capped"}
+        if self._ended_by is not None:
+            detail = f"ended from outside by {self._ended_by} after {seconds:.1f} s"
+            return {"end": "failed", "reason": "infra", "detail": detail, "outside": True}
         if code == 0:
             return {"end": "finished"}
         killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
@@ -239,7 +288,17 @@ class Run:
         if code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             reason = "infra" if -code in _FROM_OUTSIDE else "job"
-            return {"end": "failed", "reason": reason, "detail": f"ended by {name}{said}", "exit": code}
+            outside = reason == "infra"
+            return {
+                "end": "failed",
+                "reason": reason,
+                "detail": f"ended by {name}{said}",
+                "exit": code,
+                "outside": outside,
+            }
+        if any(word in self._tails[files.STDERR] for word in _DISK_WORDS):
+            detail = f"a disk of {os.uname().nodename} is full (exit code {code}{said})"
+            return {"end": "failed", "reason": "infra", "detail": detail, "exit": code}
         return {"end": "failed", "reason": "job", "detail": f"exit code {code}{said}", "exit": code}
 
     def _ran_into_rlimit(self) -> bool:
@@ -257,13 +316,24 @@ class Run:
         return ""
 
     def _beat(self, now: float) -> None:
+        """Say how long the run has lasted, by our own clock: clocks of other machines may differ."""
         if now - self._beaten >= _BEAT_S:
             self._beaten = now
             with contextlib.suppress(OSError):
-                os.utime(self._path(files.ALIVE))
+                os.pwrite(self._alive, b"%-20.3f\n" % now, 0)
 
     def _touch(self) -> None:
-        os.close(os.open(self._path(files.ALIVE), os.O_WRONLY | os.O_CREAT, 0o644))
+        self._alive = os.open(self._path(files.ALIVE), os.O_WRONLY | os.O_CREAT, 0o644)
+        with contextlib.suppress(OSError):
+            os.pwrite(self._alive, b"%-20.3f\n" % 0.0, 0)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
+
+
+def _watched(process: int) -> set[int]:
+    """A descriptor that is ready when a process ends; none on old kernels and Pythons, where it must be asked again and again."""
+    try:
+        return {os.pidfd_open(process)}
+    except (AttributeError, OSError):
+        return set()
