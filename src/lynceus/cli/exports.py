@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from lynceus.cli.output import Output, OutputOption, StorageOption, StudyArgument, finite, print_json
+from lynceus.cli.output import Output, OutputOption, StorageOption, StudyArgument, print_json
 from lynceus.errors import InputError, MissingExtraError
+from lynceus.plain import finite
 
 
 class Target(enum.StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import json
 import math
@@ -10,6 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from lynceus.plain import finite
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,21 +51,6 @@ def console() -> Console:
 def print_json(value: Any) -> None:
     """Print a value as JSON; what is infinite or not known becomes null."""
     typer.echo(json.dumps(finite(value), indent=2, ensure_ascii=False))
-
-
-def finite(value: Any) -> Any:
-    """JSON has neither infinity nor NaN: null stands for 'unlimited' and 'not known'.
-
-    >>> finite({"a": (1.0, float("inf"))})
-    {'a': [1.0, None]}
-    """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: finite(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def words(params: Mapping[str, object]) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lynceus.cli.output import StorageOption, StudyArgument, finite
+from lynceus.cli.output import StorageOption, StudyArgument
 from lynceus.errors import InputError
+from lynceus.plain import finite
 
 if TYPE_CHECKING:
     from lynceus.cli.opened import Opened
@@ -40,9 +41,9 @@ def report(
 def report_facts(one: Opened) -> dict[str, Any]:
     """Everything that the page shows."""
     from lynceus.cli.answers import verdict_facts, verdict_lines
-    from lynceus.cli.glance import glance
     from lynceus.insight import calibration, finished_points, importance, pareto_front, steps, verdict
     from lynceus.insight.records import trial_records
+    from lynceus.view.glance import glance
 
     study, known = one.study, one.known
     problem = study.problem

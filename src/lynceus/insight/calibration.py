@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lynceus.history import End, History
+from lynceus.history import End, History, Order
 from lynceus.problem import Problem
 from lynceus.situation import run_distribution
 
@@ -69,20 +72,38 @@ class Calibration:
 
 def calibration(problem: Problem, history: History) -> Calibration:
     """Every run that a model had an opinion on."""
-    found = []
-    for seen in history:
-        expected = seen.order.plan.expected
-        if expected is None or seen.outcome.end is End.FAILED:
-            continue
-        belief = run_distribution(expected.form, np.array(expected.mean[0]), np.array(expected.std[0]))
-        low, middle, high = (
-            float(np.asarray(belief.quantile(share))) for share in ((1 - COVERAGE) / 2, 0.5, (1 + COVERAGE) / 2)
+    asked = [seen for seen in history if seen.order.plan.expected is not None and seen.outcome.end is not End.FAILED]
+    told = intervals(problem, [seen.order for seen in asked]).tolist()
+    return Calibration(
+        tuple(
+            Prediction(seen.order.number, low, middle, high, seen.outcome.seconds, seen.outcome.end is End.CAPPED)
+            for seen, (low, middle, high) in zip(asked, told, strict=True)
         )
-        if expected.form == "cost":
-            price = problem.price[seen.row]
-            low, middle, high = (
-                max(0.0, float(problem.tariff.seconds_for(np.asarray(usd), price))) for usd in (low, middle, high)
-            )
-        censored = seen.outcome.end is End.CAPPED
-        found.append(Prediction(seen.order.number, low, middle, high, seen.outcome.seconds, censored))
-    return Calibration(tuple(found))
+    )
+
+
+def intervals(problem: Problem, orders: Sequence[Order]) -> NDArray[np.float64]:
+    """For each order the ends and the middle of the model's 80 % interval for its time: `[n, (low, middle, high)]` in seconds.
+
+    NaN where no model was asked. All orders at once: a history of ten thousand runs takes milliseconds.
+    """
+    found = np.full((len(orders), 3), math.nan)
+    shares = ((1 - COVERAGE) / 2, 0.5, (1 + COVERAGE) / 2)
+    forms: tuple[Literal["cost", "log time"], ...] = ("cost", "log time")
+    for form in forms:
+        places = [place for place, order in enumerate(orders) if _form(order) == form]
+        if not places:
+            continue
+        beliefs = [expected for place in places if (expected := orders[place].plan.expected) is not None]
+        mean, std = (np.array([getattr(one, name)[0] for one in beliefs]) for name in ("mean", "std"))
+        belief = run_distribution(form, mean, std)
+        seconds = np.stack([np.asarray(belief.quantile(share)) for share in shares], axis=1)
+        if form == "cost":
+            price = problem.price[[orders[place].row for place in places]][:, None]
+            seconds = np.maximum(problem.tariff.seconds_for(seconds, price), 0.0)
+        found[places] = seconds
+    return found
+
+
+def _form(order: Order) -> str | None:
+    return None if order.plan.expected is None else order.plan.expected.form
