@@ -11,11 +11,11 @@ from numbers import Integral
 from types import NoneType
 from typing import TYPE_CHECKING
 
-from lynceus.conduct import Conduct, as_seen, confirmation, failing, held_back_usd, typical
+from lynceus.conduct import Conduct, as_seen, confirmation, failing, held_back_usd, to_be_moved, typical
 from lynceus.errors import InputError, expect
 from lynceus.executor.executor import Clock, WallClock
 from lynceus.history import End, History, Observation, Order, Outcome, Plan, Reason, Told
-from lynceus.ledger import Ledger, MemoryLedger, OpenRun, Wish
+from lynceus.ledger import Ledger, MemoryLedger, OpenRun, StillLedger, Wish
 from lynceus.policy import (
     Because,
     Policy,
@@ -24,6 +24,7 @@ from lynceus.policy import (
     absorb,
     affordable_seconds,
     decide,
+    order_of,
     preset,
     recommend,
     used_up,
@@ -32,7 +33,18 @@ from lynceus.policy import (
 from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
 from lynceus.situation import Situation, feasible_runs, is_warm
 from lynceus.space import Space
-from lynceus.trial import ENDS, STATES, Trial, TrialState, checked_metrics, checked_progress, member
+from lynceus.trial import (
+    ENDS,
+    STATES,
+    SeenTrial,
+    Trial,
+    TrialState,
+    checked_metrics,
+    checked_progress,
+    member,
+    open_trial,
+    seen_trial,
+)
 from lynceus.units import parse_duration, parse_money
 
 if TYPE_CHECKING:
@@ -111,7 +123,7 @@ class Study:
         history, pending = ledger.history, ledger.pending
         if (explanation := failing(history, ledger.resumed_at, self.conduct)) is not None:
             return Stopped(Because.PAUSED, f"{explanation}; look at them, then resume")
-        history = as_seen(history, self.conduct)
+        happened, history = history, as_seen(history, self.conduct)
         whole = self._problem_with(self.budget_usd)
         problem = whole
         if self.conduct.confirm_best:
@@ -122,6 +134,7 @@ class Study:
         step = (
             over
             or self._enqueued(problem, history, slots)
+            or self._moved(problem, happened, slots)
             or decide(problem, self.policy, history, pending, seed=self.seed, elapsed_s=elapsed_s, slots=slots)
         )
         if isinstance(step, Stopped) and not pending and self.conduct.confirm_best:
@@ -191,6 +204,16 @@ class Study:
         if len(queue) != len(self._ledger.queue):
             self._ledger.enqueued(queue)
         return found
+
+    def _moved(self, problem: Problem, happened: History, slots: int) -> Order | None:
+        """The next configuration that was interrupted too often on spot machines, on machines that stay; if it is affordable."""
+        pending = self._ledger.pending
+        plan = to_be_moved(problem, happened, pending, self.conduct)
+        if plan is None:
+            return None
+        situation = Situation.present(problem, as_seen(happened, self.conduct), pending)
+        can_win = situation.caps_s()[0, plan.row] > 0 and affordable_seconds(situation, slots)[plan.row] > 0
+        return order_of(situation, self.policy, plan, situation.started, slots) if can_win else None
 
     # Telling -----------------------------------------------------------------------------------------------------------
 
@@ -328,6 +351,24 @@ class Study:
             raise InputError(f"{action}: trial {number} has been told already; a trial is told once.")
         raise InputError(f"{action}: trial {number} was never asked for; call ask() first and tell what it returned.")
 
+    def still(self) -> Study:
+        """This study as it is now, for readers: it never changes, and several threads may look at it."""
+        ledger = StillLedger.of(self._ledger)
+        return Study(
+            self.problem,
+            self.policy,
+            seed=self.seed,
+            name=self.name,
+            ledger=ledger,
+            clock=self._clock,
+            conduct=self.conduct,
+        )
+
+    @property
+    def ledger(self) -> Ledger:
+        """The record in which this study is kept."""
+        return self._ledger
+
     # Looking -----------------------------------------------------------------------------------------------------------
 
     @property
@@ -399,6 +440,20 @@ class Study:
         """Its goal value: dollars, seconds, or the metric."""
         value = self._best()[1]
         return -value if self.problem.goal.maximise else value
+
+    @property
+    def best_trial(self) -> SeenTrial:
+        """The first run of the best configuration that kept every limit."""
+        row = self._best()[0]
+        runs = (seen_trial(self.problem, seen) for seen in self._ledger.history if seen.row == row)
+        return next(run for run in runs if run.keeps_limits)
+
+    @property
+    def trials(self) -> list[SeenTrial]:
+        """Every trial by its number, open ones included."""
+        settled = [seen_trial(self.problem, seen) for seen in self._ledger.history]
+        running = [open_trial(self.problem, order) for order in self._ledger.pending]
+        return sorted([*settled, *running], key=lambda trial: trial.number)
 
     def _best(self) -> tuple[int, float]:
         runs = feasible_runs(self.problem, typical(self._ledger.history))

@@ -11,7 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from lynceus.errors import InputError
-from lynceus.history import End
+from lynceus.history import End, Observation, Order
+from lynceus.problem import Problem
 
 _E = TypeVar("_E", bound=enum.StrEnum)
 
@@ -43,6 +44,53 @@ class Trial:
     price_usd_per_hour: float
     max_charge_usd: float | None
     """The most that this trial can be charged; set aside in the budget until it is told."""
+
+
+@dataclass(frozen=True)
+class SeenTrial:
+    """A trial as it stands: how it went, or that it runs."""
+
+    number: int
+    params: Mapping[str, object]
+    state: TrialState
+    runtime_s: float | None
+    """Nothing while it runs, as in the fields below."""
+    cost_usd: float | None
+    """What a run of this configuration costs; nothing also when the run did not come to its end."""
+    charged_usd: float | None
+    """What this trial was charged."""
+    keeps_limits: bool | None
+    metrics: Mapping[str, float]
+    reason: str | None = None
+    """Whose fault, when it failed."""
+    detail: str = ""
+    why: str = ""
+    """Why this configuration was tried."""
+
+
+def seen_trial(problem: Problem, seen: Observation) -> SeenTrial:
+    """A trial that has settled."""
+    outcome, row = seen.outcome, seen.row
+    done = outcome.end is End.FINISHED
+    return SeenTrial(
+        seen.order.number,
+        problem.space.point(row),
+        STATES[outcome.end],
+        outcome.seconds,
+        problem.cost(row, outcome.seconds) if done else None,
+        outcome.charged_usd,
+        problem.meets_limits(row, outcome.seconds, outcome.metrics) if done else None,
+        dict(outcome.metrics),
+        None if outcome.reason is None else str(outcome.reason),
+        outcome.detail,
+        seen.order.plan.why,
+    )
+
+
+def open_trial(problem: Problem, order: Order) -> SeenTrial:
+    """A trial that runs."""
+    params = problem.space.point(order.row)
+    return SeenTrial(order.number, params, TrialState.RUNNING, None, None, None, None, {}, why=order.plan.why)
 
 
 def member(kind: type[_E], text: str, field: str) -> _E:

@@ -11,6 +11,7 @@ from lynceus.errors import InputError
 from lynceus.history import History
 from lynceus.job import Job
 from lynceus.job.prepare import Prepared, conduct_of, prepare
+from lynceus.job.problem import problem_of
 from lynceus.ledger.sql import Storage, StudyRecord, fingerprint
 from lynceus.policy.compose import compose, describe
 from lynceus.study import Study
@@ -24,10 +25,6 @@ class Opened:
     record: StudyRecord
     prepared: Prepared
     study: Study
-
-    def __post_init__(self) -> None:
-        # Connections are closed with the command that opened them, however it ends.
-        weakref.finalize(self, self.storage.close)
 
     @property
     def name(self) -> str:
@@ -50,7 +47,13 @@ def open_study(named: str | None, storage: str | None) -> Opened:
     job = Job.read(named) if named is not None and is_file(named) else None
     kept = Storage(storage_url(storage, job), create=False)
     record = kept.load_study(job.name if job is not None else named) if named is not None else _only(kept)
-    return opened(kept, record)
+    return _closing(opened(kept, record))
+
+
+def _closing(one: Opened) -> Opened:
+    """Connections are closed with the command that opened them, however it ends."""
+    weakref.finalize(one, one.storage.close)
+    return one
 
 
 def opened(storage: Storage, record: StudyRecord) -> Opened:
@@ -95,16 +98,24 @@ def create_or_open(file: str, storage: str | None, *, policy: str | None = None,
     if all(record.name != job.name for record in kept.studies()):
         record = kept.create_study(
             job.name,
-            document=job.stored(),
+            document=prepared.job.stored(),
             fingerprint=fingerprint(prepared.problem),
             policy=describe(prepared.policy),
             seed=job.spec.seed if seed is None else seed,
         )
-        return Opened(kept, record, prepared, new_study(prepared, record, kept))
+        return _closing(Opened(kept, record, prepared, new_study(prepared, record, kept)))
     record = kept.load_study(job.name)
-    if fingerprint(prepared.problem) != record.fingerprint:
+    if not _same_job(job, record):
         raise InputError(
             f"{file}: space, prices, objective or limits differ from those of the study {job.name!r} in {kept.shown_url}; "
-            "give the job another name, or restore the file."
+            f"give the job another name, or restore the file; if only prices differ: lynceus prices apply {file}."
         )
-    return opened(kept, record)
+    return _closing(opened(kept, record))
+
+
+def _same_job(job: Job, record: StudyRecord) -> bool:
+    """Whether a job file is still about the problem of a study, at the prices that the study keeps."""
+    from dataclasses import replace
+
+    stored = Job.from_stored(record.document)
+    return fingerprint(problem_of(replace(job, machines=stored.machines, table=stored.table))) == record.fingerprint

@@ -8,6 +8,7 @@ import typer
 
 from lynceus.cli.answers import best, explain, whatif
 from lynceus.cli.control import gc, resume, stop, storage_upgrade
+from lynceus.cli.dashboard import dashboard
 from lynceus.cli.exports import export, import_
 from lynceus.cli.jobs import check, init, plan
 from lynceus.cli.look import logs, status, trials
@@ -17,7 +18,7 @@ from lynceus.cli.run import run
 _GROUPS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Before a search": {"init": init, "check": check, "plan": plan},
     "The search": {"run": run, "stop": stop, "resume": resume, "gc": gc},
-    "Looking": {"status": status, "trials": trials, "logs": logs},
+    "Looking": {"status": status, "trials": trials, "logs": logs, "dashboard": dashboard},
     "Conclusions": {"best": best, "explain": explain, "whatif": whatif, "report": report},
     "Exchange": {"export": export, "import": import_},
 }

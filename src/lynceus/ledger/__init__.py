@@ -2,5 +2,6 @@
 
 from lynceus.ledger.ledger import Ledger, OpenRun, Wish
 from lynceus.ledger.memory import MemoryLedger
+from lynceus.ledger.still import StillLedger
 
-__all__ = ["Ledger", "MemoryLedger", "OpenRun", "Wish"]
+__all__ = ["Ledger", "MemoryLedger", "OpenRun", "StillLedger", "Wish"]

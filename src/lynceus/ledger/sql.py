@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, delete, event, func, insert, select
+from sqlalchemy import Engine, create_engine, delete, event, func, insert, select, update
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 
@@ -148,6 +148,28 @@ class Storage:
         """Every study, oldest first."""
         return self._records()
 
+    def reprice(
+        self, name: str, *, document: Mapping[str, Any], fingerprint: str, changes: Sequence[str] = ()
+    ) -> StudyRecord:
+        """Other prices for a study from now on. What was measured and charged stays; the journal keeps what changed.
+
+        Refused while trials are open: their money was set aside at the prices before.
+        """
+        record, now = self.load_study(name), self._now()
+        with self._errors(), self._engine.connect().execution_options(writing=True) as connection, connection.begin():
+            mine = studies.c.id == record.id
+            connection.execute(select(studies.c.id).where(mine).with_for_update())
+            still_open = select(func.count()).where(trials.c.study_id == record.id, trials.c.rank.is_(None))
+            if count := connection.execute(still_open).scalar_one():
+                raise InputError(
+                    f"study {name!r} has {count} open trials at its present prices; let them end (lynceus stop {name}), then try again."
+                )
+            changed = {"document": dict(document), "fingerprint": fingerprint}
+            connection.execute(update(studies).where(mine).values(**changed))
+            detail = {"changes": list(changes)}
+            connection.execute(insert(events).values(study_id=record.id, at_s=now, kind="repriced", detail=detail))
+        return self.load_study(name)
+
     def delete_study(self, name: str) -> None:
         """Forget a study and its trials, for good."""
         record = self.load_study(name)
@@ -251,6 +273,7 @@ def fingerprint(problem: Problem) -> str:
         masks,
         problem.repeats,
         *([] if problem.fraction is None else [problem.fraction]),
+        *([] if problem.restarts is None else [problem.restarts.facts()]),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 

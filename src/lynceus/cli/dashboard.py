@@ -1,0 +1,96 @@
+"""`lynceus dashboard`: every study in a browser, live, and the same as an HTTP API."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lynceus.cli.output import StorageOption
+from lynceus.errors import InputError
+
+if TYPE_CHECKING:
+    from lynceus.web.access import Access
+
+
+def dashboard(
+    address: Annotated[
+        str | None, typer.Argument(metavar="STORAGE", help="Where studies are kept; as --storage elsewhere.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at; others than this machine need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8080,
+    read_token_file: Annotated[
+        Path | None, typer.Option(help="A file with the token for reading; or set LYNCEUS_READ_TOKEN.")
+    ] = None,
+    write_token_file: Annotated[
+        Path | None, typer.Option(help="A file with the token for changes; or set LYNCEUS_WRITE_TOKEN.")
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name under which the server is reached, behind a proxy. May be repeated."),
+    ] = None,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    storage: StorageOption = None,
+) -> None:
+    """Show every study in a browser, live, and offer the same as an HTTP API.
+
+    Only this machine may look and nobody may change anything, unless there are tokens.
+    """
+    from lynceus.cli.named import storage_url
+    from lynceus.web.access import Access, check_exposure
+    from lynceus.web.app import create_app
+    from lynceus.web.serve import serve
+
+    access = Access(
+        _token("read", read_token_file),
+        _token("write", write_token_file),
+        _names(host, allowed_host or ()),
+    )
+    check_exposure(host, access)
+    app = create_app(storage_url(address or storage), access=access)
+    serve(app, host, port, started=lambda url: _greet(url, access, open_browser))
+
+
+def _token(kind: str, file: Path | None) -> str | None:
+    """A token from a file or from the environment: never from the arguments, which every user of the machine can read."""
+    variable = f"LYNCEUS_{kind.upper()}_TOKEN"
+    if file is None:
+        return os.environ.get(variable) or None
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(
+            f"--{kind}-token-file: {file} cannot be read as text; give a file that holds the token."
+        ) from None
+    if not token:
+        raise InputError(f"--{kind}-token-file: {file} is empty; write the token into it.")
+    return token
+
+
+def _names(host: str, allowed: list[str] | tuple[str, ...]) -> frozenset[str]:
+    """The names under which the server answers: this machine's own, the address it listens at, and those that were given."""
+    names = {"localhost", "127.0.0.1", "::1", host.strip("[]").lower(), *(name.lower() for name in allowed)}
+    if host in ("0.0.0.0", "::"):
+        own = socket.gethostname()
+        names |= {own.lower(), socket.getfqdn().lower()}
+        names |= _addresses(own)
+    return frozenset(names)
+
+
+def _addresses(name: str) -> set[str]:
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(name, None)}
+    except OSError:
+        return set()
+
+
+def _greet(url: str, access: Access, open_browser: bool) -> None:
+    changes = "changes need the write token" if access.write_token else "nothing can be changed (no write token is set)"
+    typer.echo(f"{url}  ·  {changes}  ·  API: {url}/api/v1/openapi.json  ·  Ctrl-C ends it", err=True)
+    if open_browser:
+        typer.launch(url)

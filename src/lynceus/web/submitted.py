@@ -1,0 +1,101 @@
+"""Job files that come through the API. They may say everything but one thing: read files of the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from lynceus.document import Document
+from lynceus.document.tree import Tree
+from lynceus.errors import InputError
+from lynceus.job import Job
+from lynceus.job.model import JobFile
+from lynceus.job.prepare import Prepared, prepare
+
+NO_COMMAND = "echo 'This study has no command: its trials are asked for and told through the API.' >&2; exit 1"
+"""What a worker runs of a study that was created without `run`: a sentence for whoever starts one by mistake."""
+LARGEST_SEED = 2**63 - 1
+_YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
+
+
+def submitted(body: bytes, content_type: str, folder: Path) -> Prepared:
+    """A job from the body of a request: YAML text as in a job file, or the same fields as JSON."""
+    kind = content_type.partition(";")[0].strip().lower()
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("body: it is not UTF-8 text; send a job file, or its fields as JSON.") from None
+    if kind == "application/json":
+        job = _from_json(text, folder)
+    elif kind in _YAML:
+        document = Document.parse(text, "job")
+        job = _checked(document, folder)
+    else:
+        raise InputError(f"Content-Type is {kind[:60]!r}; send application/yaml or application/json.")
+    _refuse_files(job)
+    _refuse_unstorable(job.stored())
+    if job.spec.seed > LARGEST_SEED:
+        raise InputError(f"job: seed is {job.spec.seed}, but at most {LARGEST_SEED} is possible.")
+    return prepare(job)
+
+
+def _from_json(text: str, folder: Path) -> Job:
+    try:
+        values = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"body: this is not JSON: {error}.") from None
+    if not isinstance(values, dict):
+        raise InputError("body: a JSON object with the fields of a job file is needed.")
+    _refuse_unstorable(values)
+    return _checked(Document("job", Tree(values, {(): 1})), folder)
+
+
+def _checked(document: Document, folder: Path) -> Job:
+    """A study may also be asked and told by programs elsewhere, and then needs no command."""
+    values = document.tree.value
+    if "run" not in values:
+        document = Document(document.name, Tree({**values, "run": NO_COMMAND}, document.tree.lines))
+    return Job(document.check(JobFile), document, folder.resolve())
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is no number")
+
+
+def _refuse_files(job: Job) -> None:
+    """A request must not make the server read its own disk, or write outside its folder."""
+    for name, derived in job.spec.derived.items():
+        if derived.table is not None:
+            with job.at("derived", name, "table"):
+                raise InputError("tables of the server cannot be read through the API; write the values with map.")
+    if job.spec.prices is not None:
+        with job.at("prices", "file"):
+            raise InputError("catalogs of the server cannot be read through the API; write the prices with price.")
+    for place, text in (
+        (("workdir",), job.spec.workdir),
+        (("executor", "run_directory"), getattr(job.spec.executor, "run_directory", ".lynceus")),
+    ):
+        path = PurePosixPath(text)
+        if path.is_absolute() or ".." in path.parts or text.startswith("~"):
+            with job.at(*place):
+                raise InputError(f"{text[:100]!r} leads out of the server's folder; give a path below it.")
+
+
+def _refuse_unstorable(value: Any, deep: int = 0) -> None:
+    """Databases keep neither NUL, nor half a surrogate pair, nor numbers that are none."""
+    if deep > 100:
+        raise InputError("body: values are nested too deeply.")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _refuse_unstorable(key, deep + 1)
+            _refuse_unstorable(inner, deep + 1)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _refuse_unstorable(inner, deep + 1)
+    elif isinstance(value, str):
+        if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise InputError("body: a text holds a character that cannot be stored (NUL, or half a surrogate pair).")
+    elif isinstance(value, float) and value - value != 0.0:
+        raise InputError("body: a number is infinite or none; write finite numbers.")
