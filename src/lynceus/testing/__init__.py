@@ -1,8 +1,18 @@
 """Checks that every part must pass, for parts of your own as well: a new surrogate is done when `check_surrogate` is silent."""
 
 from lynceus.testing.choosers import check_chooser
+from lynceus.testing.executors import Ground, check_executor, executor_checks
 from lynceus.testing.job import SmallJob, small_job
 from lynceus.testing.surrogates import check_surrogate
 from lynceus.testing.timeouts import check_timeout
 
-__all__ = ["SmallJob", "check_chooser", "check_surrogate", "check_timeout", "small_job"]
+__all__ = [
+    "Ground",
+    "SmallJob",
+    "check_chooser",
+    "check_executor",
+    "check_surrogate",
+    "check_timeout",
+    "executor_checks",
+    "small_job",
+]
