@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lynceus.client import Client as Client
+    from lynceus.client import RemoteStudy as RemoteStudy
     from lynceus.durable import open_study as open_study
     from lynceus.errors import InfrastructureError as InfrastructureError
     from lynceus.errors import InputError as InputError
@@ -40,10 +42,12 @@ if TYPE_CHECKING:
     from lynceus.space import Space as Space
     from lynceus.study import Study as Study
     from lynceus.study import create_study as create_study
+    from lynceus.trial import SeenTrial as SeenTrial
     from lynceus.trial import Trial as Trial
     from lynceus.trial import TrialState as TrialState
 
 _HOMES = {
+    "client": ("Client", "RemoteStudy"),
     "durable": ("open_study",),
     "errors": ("InfrastructureError", "InputError", "LynceusError", "MissingExtraError"),
     "history": ("Reason",),
@@ -52,13 +56,14 @@ _HOMES = {
     "reporting": ("report",),
     "space": ("Categorical", "Computed", "Float", "Integer", "Joined", "Mapped", "Ordinal", "Space"),
     "study": ("Study", "create_study"),
-    "trial": ("Trial", "TrialState"),
+    "trial": ("SeenTrial", "Trial", "TrialState"),
 }
 """Where each public name lives."""
 
 __all__ = [
     "Budget",
     "Categorical",
+    "Client",
     "Computed",
     "Float",
     "Goal",
@@ -75,6 +80,8 @@ __all__ = [
     "Problem",
     "Reason",
     "Recommendation",
+    "RemoteStudy",
+    "SeenTrial",
     "Space",
     "Study",
     "Tariff",

@@ -13,9 +13,8 @@ from lynceus.errors import InputError
 from lynceus.job import Job
 from lynceus.job.model import JobFile
 from lynceus.job.prepare import Prepared, prepare
+from lynceus.job.told import NO_COMMAND
 
-NO_COMMAND = "echo 'This study has no command: its trials are asked for and told through the API.' >&2; exit 1"
-"""What a worker runs of a study that was created without `run`: a sentence for whoever starts one by mistake."""
 LARGEST_SEED = 2**63 - 1
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 

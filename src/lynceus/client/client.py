@@ -1,0 +1,61 @@
+"""The way to a server of studies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lynceus.client.http import Http
+from lynceus.client.remote import RemoteStudy
+from lynceus.errors import InputError
+
+
+class Client:
+    """A server that `lynceus dashboard` runs.
+
+        client = lynceus.Client("http://127.0.0.1:8080", token="…")
+        study = client.study("nightly-sessions")
+        study.optimize(run_my_job)
+
+    Requests are sent again while the server cannot be reached, for at most `patience_s`, and are done once.
+    The token may also stand in the variable LYNCEUS_TOKEN.
+    """
+
+    def __init__(
+        self, url: str, token: str | None = None, *, timeout_s: float = 60.0, patience_s: float = 120.0
+    ) -> None:
+        token = token or os.environ.get("LYNCEUS_TOKEN") or None
+        self._http = Http(url, token, timeout_s, patience_s)
+
+    def __repr__(self) -> str:
+        return f"Client({self._http.url!r})"  # and never the token
+
+    def studies(self) -> list[dict[str, Any]]:
+        """Every study: name, state, money, trials, the best so far."""
+        found: list[dict[str, Any]] = self._http.get("studies")["studies"]
+        return found
+
+    def study(self, name: str) -> RemoteStudy:
+        """A study that the server has."""
+        self._http.get("studies", name)
+        return RemoteStudy(name, self._http)
+
+    def create_study(self, job: Mapping[str, Any] | str | Path) -> RemoteStudy:
+        """A new study from a job file (a path, or its text) or from its fields as a mapping."""
+        if isinstance(job, Mapping):
+            made = self._http.post("studies", body=dict(job))
+        else:
+            made = self._http.post_raw("studies", data=_text(job).encode(), kind="application/yaml")
+        return RemoteStudy(made["name"], self._http)
+
+
+def _text(job: str | Path) -> str:
+    """The text of a job file; a text of one line is taken for a path."""
+    if isinstance(job, str) and "\n" in job:
+        return job
+    try:
+        return Path(job).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"create_study: {str(job)!r} cannot be read: {error}; give a job file, or its text.") from None

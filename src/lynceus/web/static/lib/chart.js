@@ -1,0 +1,211 @@
+// The frame of every chart: axes, marks, a tip for pointer and keyboard, a text and a table for those who do not see it.
+// Up to 2,000 marks are SVG; more are drawn on a canvas below it.
+
+import { el, shape, show } from "./dom.js";
+import { ticks } from "./scale.js";
+import { colour, onColours } from "./theme.js";
+
+export const MANY = 2000;
+const MOST_ROWS = 500;
+const PAD = { left: 62, right: 16, top: 12, bottom: 42 };
+
+// Shapes besides colours: each kind of run is told apart without seeing its colour.
+const OUTLINES = {
+  kept: (r) => `M${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`,
+  broken: (r) => `M0 ${-1.25 * r}L${1.25 * r} 0L0 ${1.25 * r}L${-1.25 * r} 0Z`,
+  stopped: (r) => `M${-1.15 * r} ${0.9 * r}L${1.15 * r} ${0.9 * r}L0 ${-1.2 * r}Z`,
+  failed: (r) => `M${-r} ${-r}L${r} ${r}M${r} ${-r}L${-r} ${r}`,
+  late: (r) => `M${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`,
+};
+export const KINDS = {
+  kept: { colour: "kept", name: "kept every limit" },
+  broken: { colour: "broken", name: "broke a limit", hollow: true },
+  stopped: { colour: "stopped", name: "stopped early" },
+  failed: { colour: "failed", name: "failed", hollow: true },
+  late: { colour: "late", name: "late, or broke another limit", hollow: true },
+};
+
+const outline = (kind, r) => OUTLINES[kind](r);
+
+/** A legend: the mark itself beside its name. */
+export const legend = (kinds, lines = []) =>
+  el("ul", { class: "legend", "aria-label": "Legend" },
+    lines.map(([className, name]) => el("li", {}, shape("svg", { viewBox: "0 0 22 12", width: 22, height: 12, "aria-hidden": "true" }, shape("path", { d: "M1 6H21", class: className })), name)),
+    kinds.map((kind) => el("li", {}, shape("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true" }, shape("path", { d: outline(kind, 4.2), class: "mark " + kind })), KINDS[kind].name)));
+
+/** The tip that all charts of a page share. */
+const tip = () => {
+  let node = document.getElementById("tip");
+  if (node === null) {
+    node = el("div", { id: "tip", role: "status", hidden: true });
+    document.body.append(node);
+  }
+  return node;
+};
+
+const place = (node, text, x, y) => {
+  node.textContent = text;
+  node.hidden = false;
+  node.style.left = Math.max(8, Math.min(x + 14, innerWidth - node.offsetWidth - 8)) + "px";
+  node.style.top = Math.max(8, y + node.offsetHeight + 26 > innerHeight ? y - node.offsetHeight - 12 : y + 14) + "px";
+};
+
+/** A chart that draws itself again when its room, its data or the colours change.
+
+`draw(frame)` is called with `{width, height}` and returns `{x, y, marks, lines, extra, title, description, table}`:
+x and y are `{at, label, text, clock}`, marks `{x, y, kind, label, href, r}`, lines `{d, className}` below the marks. */
+export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.bottom } = {}) => {
+  const canvas = el("canvas", { "aria-hidden": "true" });
+  const holder = el("div", { class: "plot" });
+  const below = el("div", { class: "below" });
+  const table = el("details", { class: "data" }, el("summary", {}, "Show as a table"));
+  show(host, holder, below, table);
+  let current = null, frame = 0, seenWidth = 0, visible = false, dirty = true;
+
+  const fillTable = () => {
+    if (!table.open || current === null) return;
+    const { columns, rows } = current.table;
+    const shownRows = rows.slice(-MOST_ROWS);
+    show(table, table.firstChild,
+      rows.length > MOST_ROWS ? el("p", { class: "quiet" }, `The last ${MOST_ROWS} of ${rows.length} rows.`) : null,
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Data: " + current.title },
+        el("table", {}, el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, shownRows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, cell))))))));
+  };
+  table.addEventListener("toggle", fillTable);
+
+  const render = () => {
+    const width = Math.max(260, Math.floor(holder.clientWidth));
+    seenWidth = holder.clientWidth;
+    dirty = false;
+    const wanted = draw({ width, height, left, right: width - PAD.right, top: PAD.top, bottom: height - bottom });
+    if (wanted.nothing) {
+      current = null;
+      table.hidden = true;
+      show(holder, el("p", { class: "empty" }, wanted.nothing));
+      show(below);
+      return;
+    }
+    current = wanted;
+    table.hidden = false;
+    const many = wanted.marks.length > MANY;
+    const svg = frameOf(wanted, width, height, left, bottom);
+    if (!many) for (const mark of wanted.marks) svg.append(markOf(mark));
+    svg.append(shape("g", { class: "focus-ring", "aria-hidden": "true" }));
+    const layer = el("div", { class: "layers", tabindex: wanted.marks.length ? "0" : null, role: "group", "aria-label": wanted.title + (wanted.marks.length ? ". Use the arrow keys to walk through the runs, Enter to open one." : "") }, many ? canvas : null, svg);
+    const focused = holder.contains(document.activeElement);
+    listen(layer, svg, wanted, width);
+    show(holder, layer);
+    if (focused) layer.focus({ preventScroll: true });
+    if (many) paint(canvas, wanted.marks, width, height);
+    show(below, wanted.below ?? []);
+    fillTable();
+  };
+
+  const schedule = () => {
+    dirty = true;
+    if (frame || !visible) return;
+    frame = requestAnimationFrame(() => { frame = 0; if (dirty) render(); });
+  };
+  new IntersectionObserver(([entry]) => { visible = entry.isIntersecting; if (visible && dirty) schedule(); }, { rootMargin: "300px" }).observe(host);
+  new ResizeObserver(() => { if (Math.abs(holder.clientWidth - seenWidth) > 1) schedule(); }).observe(holder);
+  onColours(schedule);
+  return schedule;
+};
+
+const frameOf = (wanted, width, height, left, bottom) => {
+  const { x, y } = wanted, right = width - PAD.right, base = height - bottom;
+  const id = "chart-" + wanted.title.replace(/\W+/g, "-").toLowerCase();
+  const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-labelledby": `${id}-title ${id}-desc` },
+    shape("title", { id: id + "-title" }, wanted.title), shape("desc", { id: id + "-desc" }, wanted.description));
+  const most = Math.max(2, Math.min(7, Math.floor((right - left) / 84)));
+  for (const tick of x.ticks ?? ticks(x.at, most, x.clock)) {
+    svg.append(shape("line", { class: "grid", x1: x.at(tick), x2: x.at(tick), y1: PAD.top, y2: base }));
+    svg.append(shape("text", { x: x.at(tick), y: base + 16, "text-anchor": "middle" }, x.text(tick)));
+  }
+  for (const tick of y.ticks ?? ticks(y.at, 5, y.clock)) {
+    svg.append(shape("line", { class: "grid", x1: left, x2: right, y1: y.at(tick), y2: y.at(tick) }));
+    svg.append(shape("text", { x: left - 8, y: y.at(tick) + 4, "text-anchor": "end" }, y.text(tick)));
+  }
+  svg.append(shape("text", { class: "label", x: right, y: height - 6, "text-anchor": "end" }, x.label));
+  svg.append(shape("text", { class: "label", x: 12, y: (PAD.top + base) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(PAD.top + base) / 2})` }, y.label));
+  for (const line of wanted.lines ?? []) svg.append(shape("path", { d: line.d, class: line.className }));
+  for (const extra of wanted.extra ?? []) svg.append(extra);
+  return svg;
+};
+
+const markOf = (mark) => shape("path", { class: "mark " + mark.kind + (mark.strong ? " strong" : ""), d: outline(mark.kind, mark.r ?? 4.2), transform: `translate(${mark.x.toFixed(1)} ${mark.y.toFixed(1)})` });
+
+/** Marks on a canvas, in the colours of the style sheet; the same shapes as in SVG. */
+const paint = (canvas, marks, width, height) => {
+  const ratio = devicePixelRatio || 1;
+  canvas.width = width * ratio;
+  canvas.height = height * ratio;
+  canvas.style.width = width + "px";
+  canvas.style.height = height + "px";
+  const context = canvas.getContext("2d");
+  context.scale(ratio, ratio);
+  for (const [kind, look] of Object.entries(KINDS)) {
+    const few = marks.filter((mark) => mark.kind === kind);
+    if (!few.length) continue;
+    const path = new Path2D();
+    const one = new Path2D(outline(kind, 2.4));
+    for (const mark of few) path.addPath(one, new DOMMatrix([1, 0, 0, 1, mark.x, mark.y]));
+    context.globalAlpha = 0.45;
+    context.fillStyle = context.strokeStyle = colour(look.colour);
+    if (look.hollow) context.stroke(path);
+    else context.fill(path);
+  }
+  for (const mark of marks.filter((one) => one.strong)) {
+    context.globalAlpha = 1;
+    context.fillStyle = colour("kept");
+    context.strokeStyle = colour("ink");
+    context.lineWidth = 2;
+    context.setTransform(ratio, 0, 0, ratio, mark.x * ratio, mark.y * ratio);
+    const path = new Path2D(outline(mark.kind, 6));
+    context.fill(path);
+    context.stroke(path);
+  }
+};
+
+const listen = (layer, svg, wanted, width) => {
+  const marks = wanted.marks;
+  if (!marks.length) return;
+  const ring = svg.querySelector(".focus-ring");
+  let at = null, order = null;
+  const choose = (mark, announce) => {
+    at = mark;
+    show(ring, mark === null ? [] : shape("circle", { cx: mark.x, cy: mark.y, r: 9 }));
+    const node = tip();
+    if (mark === null) { node.hidden = true; return; }
+    node.setAttribute("aria-live", announce ? "polite" : "off");
+    const box = svg.getBoundingClientRect();
+    place(node, mark.label(), box.left + mark.x, box.top + mark.y);
+  };
+  const nearest = (event) => {
+    const box = svg.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    let best = null, least = 24 * 24;
+    for (const mark of marks) {
+      const distance = (mark.x - x) ** 2 + (mark.y - y) ** 2;
+      if (distance < least) [best, least] = [mark, distance];
+    }
+    return best;
+  };
+  layer.addEventListener("pointermove", (event) => choose(nearest(event), false));
+  layer.addEventListener("pointerleave", () => choose(null, false));
+  layer.addEventListener("blur", () => choose(null, false));
+  layer.addEventListener("click", (event) => {
+    const mark = nearest(event);
+    if (mark?.href) location.assign(mark.href);
+  });
+  layer.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    if (event.key === "Escape") choose(null, false);
+    if (event.key === "Enter" && at?.href) location.assign(at.href);
+    if (step === undefined && event.key !== "Home" && event.key !== "End") return;
+    event.preventDefault();
+    order ??= [...marks].sort((a, b) => a.x - b.x || a.y - b.y);
+    const now = at === null ? (step === 1 ? -1 : order.length) : order.indexOf(at);
+    const next = event.key === "Home" ? 0 : event.key === "End" ? order.length - 1 : Math.max(0, Math.min(order.length - 1, now + step));
+    choose(order[next], true);
+  });
+};
