@@ -1,0 +1,150 @@
+"""A real `lynceus dashboard` process for tests, on a free port, ended with them."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+READ, WRITE = "read-token-0123456789", "write-token-0123456789"
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    """Names in small letters."""
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def sentence(self) -> str:
+        return str(self.json["detail"])
+
+
+@dataclass
+class Dashboard:
+    """A server that runs."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    token: str | None = None
+    """Sent with every request that brings none of its own."""
+    said: list[str] = field(default_factory=list)
+    """Lines of its standard error."""
+
+    @property
+    def api(self) -> str:
+        return f"{self.url}/api/v1"
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        *,
+        token: str | None = "",
+    ) -> Answer:
+        """One request as it is: nothing is followed, corrected or repeated. `path` starts with / or is below the API."""
+        sent = dict(headers or {})
+        bearer = self.token if token == "" else token
+        if bearer is not None and not {"Authorization", "Cookie"} & sent.keys():
+            sent["Authorization"] = f"Bearer {bearer}"
+        data = body if isinstance(body, bytes | type(None)) else json.dumps(body).encode()
+        if data is not None:
+            sent.setdefault("Content-Type", "application/json")
+        parts = urlsplit(self.url)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        try:
+            connection.request(method, path if path.startswith("/") else f"/api/v1/{path}", data, sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, headers: dict[str, str] | None = None, *, token: str | None = "") -> Answer:
+        return self.request("GET", path, None, headers, token=token)
+
+    def post(
+        self, path: str, body: Any = None, headers: dict[str, str] | None = None, *, token: str | None = ""
+    ) -> Answer:
+        return self.request("POST", path, body, headers, token=token)
+
+    def kill(self) -> None:
+        """As if by the out-of-memory killer."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@contextmanager
+def dashboard(
+    storage: str,
+    folder: Path,
+    *,
+    read: str | None = None,
+    write: str | None = WRITE,
+    token: str | None = WRITE,
+    port: int = 0,
+    options: tuple[str, ...] = (),
+) -> Iterator[Dashboard]:
+    """A running dashboard; requests bring `token` unless they say otherwise."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LYNCEUS_")}
+    environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    for name, value in (("READ", read), ("WRITE", write)):
+        if value is not None:
+            environment[f"LYNCEUS_{name}_TOKEN"] = value
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "lynceus.cli", "dashboard", storage, "--port", str(port), *options],
+        cwd=folder,
+        env=environment,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert process.stderr is not None
+        first = process.stderr.readline().decode()
+        assert first.startswith("http://"), first + process.stderr.read().decode()
+        running = Dashboard(first.split()[0], process, token, [first])
+        reader = threading.Thread(target=_listen, args=(running,), daemon=True)
+        reader.start()
+        yield running
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stderr is not None:
+            reader.join(5)
+            process.stderr.close()
+
+
+def _listen(running: Dashboard) -> None:
+    assert running.process.stderr is not None
+    for line in running.process.stderr:
+        running.said.append(line.decode("utf-8", "replace"))
+
+
+JOB: dict[str, Any] = {
+    "name": "toy",
+    "space": {"n": [1, 2, 4, 8], "mode": ["a", "b"]},
+    "price": "36.0 * n",
+    "constraints": ["runtime <= 10m"],
+    "budget": {"cost": "500 USD"},
+    "policy": "random",
+    "trial": {"timeout": "capped"},
+}
+"""A study to ask and tell: eight configurations, a cent per second and node."""
