@@ -17,7 +17,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "local": "lynceus.executor.local:PLUGIN",
         "slurm": "lynceus.executor.slurm:PLUGIN",
-        "ray": "lynceus.executor.ray_executor:PLUGIN",
+        "ray": "lynceus.executor.on_ray.executor:PLUGIN",
         "skypilot": "lynceus.executor.skypilot:PLUGIN",
     }
 )
