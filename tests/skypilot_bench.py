@@ -72,7 +72,9 @@ class Bench:
 def _said(command: list[str], environment: dict[str, str], timeout_s: float) -> str:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout[-4000:]}{done.stderr[-4000:]}")
+        raise RuntimeError(
+            f"{' '.join(command)} ended with {done.returncode}: {done.stdout[-4000:]}{done.stderr[-4000:]}"
+        )
     return done.stdout
 
 
@@ -140,12 +142,16 @@ def _start_slurm(bench: Bench) -> None:
         lines.append(f"PartitionName={partition} Nodes={','.join(names)} MaxTime=INFINITE{default} State=UP")
     _name_nodes(nodes)
     prolog = _uv_for_nodes(folder)
-    (folder / "slurm.conf").write_text(_SLURM_CONF.format(folder=folder, port=controller, prolog=prolog) + "\n".join(lines) + "\n")
+    (folder / "slurm.conf").write_text(
+        _SLURM_CONF.format(folder=folder, port=controller, prolog=prolog) + "\n".join(lines) + "\n"
+    )
     conf = {"SLURM_CONF": str(folder / "slurm.conf")}
     _daemon(bench, "slurmctld", "slurmctld", "-D", "-c", **conf)
     for name in nodes:
         _daemon(bench, name, "slurmd", "-D", "-N", name, **conf)
-    _until(bench, "Slurm's nodes", lambda: bench.slurm("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * len(nodes))
+    _until(
+        bench, "Slurm's nodes", lambda: bench.slurm("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * len(nodes)
+    )
 
 
 _HOSTS = Path("/etc/hosts")
@@ -219,7 +225,12 @@ def _package_sources() -> dict[str, str]:
     for line in listed.splitlines():
         name, _, value = line.partition("=")
         found[name.rpartition(".")[2]] = value.strip("'\"")
-    names = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_EXTRA_INDEX_URL", "find-links": "UV_FIND_LINKS", "cert": "SSL_CERT_FILE"}
+    names = {
+        "index-url": "UV_DEFAULT_INDEX",
+        "extra-index-url": "UV_EXTRA_INDEX_URL",
+        "find-links": "UV_FIND_LINKS",
+        "cert": "SSL_CERT_FILE",
+    }
     # pip takes the best version of all indexes; uv does so when told.
     return {"UV_INDEX_STRATEGY": "unsafe-best-match"} | {uv: found[pip] for pip, uv in names.items() if pip in found}
 

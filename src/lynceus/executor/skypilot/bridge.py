@@ -1,0 +1,128 @@
+"""Our side of the bridge to SkyPilot: a process of SkyPilot's own environment that is asked by lines of JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lynceus.errors import InfrastructureError, InputError
+
+_FAR_SIDE = Path(__file__).with_name("sdk.py")
+BRIDGE_ENDED = "BridgeEnded"
+
+
+class SkyError(InfrastructureError):
+    """SkyPilot refused, or could not be reached."""
+
+    def __init__(self, kinds: list[str], text: str) -> None:
+        super().__init__(text)
+        self.kinds, self.text = kinds, text
+        """The names of the error's class and of its base classes, in SkyPilot's words."""
+
+
+@dataclass
+class Bridge:
+    """Starts its process at the first call, and again after it died; a call that the dead one left open fails."""
+
+    python: Path
+    """The interpreter of the environment that SkyPilot is installed in."""
+    log: Path
+    """Where SkyPilot's own chatter goes."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables besides our own, such as the address of the API server."""
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._calls: dict[int, Future[Any]] = {}
+        self._process: subprocess.Popen[str] | None = None
+
+    def check(self) -> None:
+        """Refuse an interpreter that is not there, before anything runs."""
+        if not self.python.exists():
+            raise InputError(
+                f"executor.python: there is no {self.python}; install SkyPilot into an environment of its own "
+                "and name its Python."
+            )
+
+    def ask(self, do: str, **arguments: object) -> Future[Any]:
+        """Ask for something; the answer comes when it comes."""
+        future: Future[Any] = Future()
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._process = self._started()
+            number = next(self._numbers)
+            self._calls[number] = future
+            assert self._process.stdin is not None
+            try:
+                self._process.stdin.write(json.dumps({"id": number, "do": do, **arguments}) + "\n")
+                self._process.stdin.flush()
+            except OSError:
+                del self._calls[number]
+                future.set_exception(SkyError([BRIDGE_ENDED], "the process that speaks to SkyPilot ended"))
+        return future
+
+    def _started(self) -> subprocess.Popen[str]:
+        try:
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            with open(self.log, "ab") as log:
+                process = subprocess.Popen(
+                    [str(self.python), "-I", str(_FAR_SIDE)],
+                    env={**os.environ, **self.environment},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    encoding="utf-8",
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise InputError(f"executor.python: {self.python} cannot be started: {error.strerror}.") from error
+        threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+        return process
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        why = SkyError([BRIDGE_ENDED], f"the process that speaks to SkyPilot ended; {self.log} says why")
+        for line in process.stdout:
+            said = json.loads(line)
+            if said["id"] == 0:  # SkyPilot cannot even be imported
+                why = SkyError(said["error"]["kinds"], f"{self.python} has no SkyPilot: {said['error']['text']}")
+                continue
+            with self._lock:
+                future = self._calls.pop(said["id"], None)
+            if future is not None and "error" in said:
+                future.set_exception(SkyError(said["error"]["kinds"], said["error"]["text"]))
+            elif future is not None:
+                future.set_result(said["result"])
+        process.wait()
+        with self._lock:
+            if self._process is not process:
+                return
+            left, self._calls, self._process = self._calls, {}, None
+        for future in left.values():
+            future.set_exception(why)
+
+    def close(self) -> None:
+        """Let go of the process; what the API server was asked for goes on."""
+        with self._lock:
+            process, self._process = self._process, None
+            self._calls.clear()
+        if process is not None:
+            with contextlib.suppress(OSError):
+                assert process.stdin is not None
+                process.stdin.close()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

@@ -1,0 +1,96 @@
+"""What SkyPilot runs on each node: the supervisor with the job, and then everything that is to be known of it, told in the job's log.
+
+It needs no Lynceus, only the standard library. `python3 -I -S node.py KEY` is called in the folder of a run as it was sent. A second call for
+the same run starts nothing: it waits for the first one's end and tells the same.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from typing import Any
+
+LINE, END = "LYNCEUS-LINE", "LYNCEUS-END"
+ENVIRONMENT, RUNNER = "environment", "runner.pyz"
+_TOLD = ("outcome.json", "stdout", "stderr", "result.jsonl", "supervisor.log")
+_WIDTH = 4000
+_POLL_S = 0.5
+
+
+def crypt(data: bytes, key: str) -> bytes:
+    """Make a text unreadable, or readable again, with a key that is used once: it travels another way than the text."""
+    made = bytearray()
+    while len(made) < len(data):
+        made += hashlib.sha256(f"{key}:{len(made)}".encode()).digest()
+    return bytes(one ^ other for one, other in zip(data, made))
+
+
+def told(directory: str, rank: str) -> list[str]:
+    """All files that matter, as lines of a log."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name in sorted(os.listdir(directory)):
+            if name in _TOLD:
+                archive.add(os.path.join(directory, name), arcname=name)
+    text = base64.b64encode(packed.getvalue()).decode()
+    lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)]
+    return [f"{LINE} {rank} {place} {len(lines)} {line}" for place, line in enumerate(lines)]
+
+
+def run(folder: str, key: str, rank: str) -> str | None:
+    """Run the job under its supervisor, or wait for who does; returns the directory with its outcome."""
+    directory = os.path.join(folder, f"rank-{rank}")
+    os.makedirs(directory, exist_ok=True)
+    for name in ("request.json", "params.json", "script"):
+        source = os.path.join(folder, name)
+        if os.path.exists(source) and not os.path.exists(os.path.join(directory, name)):
+            shutil.copy(source, os.path.join(directory, f".{name}"))
+            os.rename(os.path.join(directory, f".{name}"), os.path.join(directory, name))
+    command = [sys.executable, "-I", "-S", os.path.join(folder, RUNNER)]
+    supervisor = subprocess.Popen([*command, "run", directory, "-"], stdin=subprocess.PIPE)
+    for which in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(which, lambda *_: supervisor.send_signal(signal.SIGTERM))
+    assert supervisor.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        with open(os.path.join(folder, ENVIRONMENT), "rb") as file:
+            supervisor.stdin.write(crypt(file.read(), key))
+        supervisor.stdin.close()
+    code = supervisor.wait()
+    if code != 0:
+        print(f"LYNCEUS-TROUBLE {code}", flush=True)
+        return None
+    outcome = os.path.join(directory, "outcome.json")
+    while not os.path.exists(outcome):  # another call of ours is in charge
+        subprocess.run([*command, "state", directory], check=False, stdout=subprocess.DEVNULL)
+        time.sleep(_POLL_S)
+    return directory
+
+
+def main(arguments: list[str]) -> int:
+    """Run, tell, and end as the job did, so that SkyPilot shows a failed job as failed."""
+    rank = os.environ.get("SKYPILOT_NODE_RANK", "0")
+    directory = run(os.path.dirname(os.path.abspath(__file__)), arguments[0], rank)
+    if directory is None:
+        return 1
+    if rank == "0":
+        os.truncate(os.path.join(os.path.dirname(directory), ENVIRONMENT), 0)
+    for line in told(directory, rank):
+        print(line, flush=True)
+    print(f"{END} {rank}", flush=True)
+    with open(os.path.join(directory, "outcome.json"), encoding="utf-8") as file:
+        outcome: Any = json.load(file)
+    return 1 if outcome["end"] == "failed" else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
