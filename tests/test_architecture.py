@@ -17,6 +17,7 @@ GROUND_ORDER = [
     "distribution",
     "space",
     "fraction",
+    "restarts",
     "problem",
     "history",
     "situation",

@@ -24,6 +24,10 @@ RESERVED_SHARE = 0.10
 """Share of the budget that waits for the confirmation while no feasible configuration is known."""
 LARGEST_SHARE = 0.25
 """Most of the budget that the confirmation may hold back."""
+MOVED = "moved to on-demand machines"
+"""How the reason of an order begins that runs an interrupted configuration on machines that stay."""
+_INFRA, _BLAMED, _PREEMPTED = range(3)
+"""Failures that are counted apart."""
 MARGIN = 1.5
 """A re-run may cost so many times what the best run cost."""
 
@@ -33,16 +37,18 @@ class Conduct:
     """What a study does when runs fail, and before it recommends."""
 
     retries_infra: int = 2
-    """How often a configuration is tried again after failures that are not its fault (infra, preempted)."""
+    """How often a configuration is tried again after failures of machines, which are not its fault."""
     retries_job: int = 0
     """How often it is tried again after it failed by itself (job, oom); then it is never suggested again."""
     max_failures: int = 5
     """After so many failures in a row the study pauses; 0: never."""
     confirm_best: int = 0
     """Re-runs of the best configuration before it is recommended, paid from a slice of the budget kept for them."""
+    retries_preempted: int = 2
+    """How often it is tried again after the cloud took its machines back; then it is moved to its on-demand twin, if it has one."""
 
     def __post_init__(self) -> None:
-        for name in ("retries_infra", "retries_job", "max_failures", "confirm_best"):
+        for name in ("retries_infra", "retries_job", "max_failures", "confirm_best", "retries_preempted"):
             if getattr(self, name) < 0:
                 raise InputError(f"trial: {name} is {getattr(self, name)}; give 0 or more.")
 
@@ -55,14 +61,18 @@ def as_seen(history: History, conduct: Conduct) -> History:
     """
     if not any(seen.outcome.end is End.FAILED for seen in history):
         return history
-    failures: Counter[tuple[int, bool]] = Counter()
+    failures: Counter[tuple[int, int]] = Counter()
     read: list[Observation] = []
     for seen in history:
         reason = seen.outcome.reason
         if reason is not None and reason is not Reason.USER:
             blamed = reason.blames_configuration
-            failures[seen.row, blamed] += 1
-            again = failures[seen.row, blamed] <= (conduct.retries_job if blamed else conduct.retries_infra)
+            retries = conduct.retries_job if blamed else conduct.retries_infra
+            kind = _BLAMED if blamed else _INFRA
+            if reason is Reason.PREEMPTED:
+                retries, kind = conduct.retries_preempted, _PREEMPTED
+            failures[seen.row, kind] += 1
+            again = failures[seen.row, kind] <= retries
             taken = Reason.INFRA if again else (reason if blamed else Reason.USER)
             if taken is not reason:
                 seen = replace(seen, outcome=replace(seen.outcome, reason=taken))
@@ -71,8 +81,10 @@ def as_seen(history: History, conduct: Conduct) -> History:
 
 
 def failing(history: History, resumed_at: int, conduct: Conduct) -> str | None:
-    """Why the study should pause: its last runs all failed. Failures before it was last resumed do not count."""
-    last = history[max(resumed_at, len(history) - conduct.max_failures) :]
+    """Why the study should pause: its last runs all failed. Failures before it was last resumed do not count, and neither do
+    interruptions of spot machines: they are what such machines are cheap for."""
+    counted_runs = [seen for seen in history[resumed_at:] if seen.outcome.reason is not Reason.PREEMPTED]
+    last = counted_runs[-conduct.max_failures :] if conduct.max_failures else []
     if not conduct.max_failures or len(last) < conduct.max_failures:
         return None
     if any(seen.outcome.end is not End.FAILED or seen.outcome.reason is Reason.USER for seen in last):
@@ -115,6 +127,24 @@ def confirmation(problem: Problem, history: History, pending: tuple[Order, ...],
     plan = Plan(row, why=f"{CONFIRMS} ({done + 1} of {conduct.confirm_best})", stoppable=False)
     reserved = min(problem.tariff.charge(cap_s, price), max(left, 0.0))
     return Order(len(history) + len(pending), row, cap_s, reserved, plan)
+
+
+def to_be_moved(problem: Problem, history: History, pending: tuple[Order, ...], conduct: Conduct) -> Plan | None:
+    """The on-demand twin of a configuration that was interrupted too often on spot machines, if it waits to be run.
+
+    `history` is what really happened, see `as_seen`; a twin that failed is tried again like any other configuration.
+    """
+    if problem.restarts is None:
+        return None
+    counted = Counter(seen.row for seen in history if seen.outcome.reason is Reason.PREEMPTED)
+    for row, interruptions in counted.items():
+        twin = int(problem.restarts.twin[row])
+        if twin < 0 or interruptions <= conduct.retries_preempted or any(order.row == twin for order in pending):
+            continue
+        runs = [seen for seen in as_seen(history, conduct) if seen.row == twin]
+        if all(seen.outcome.reason is Reason.INFRA for seen in runs):
+            return Plan(twin, why=f"{MOVED} after {interruptions} interruptions")
+    return None
 
 
 def typical(history: History) -> History:

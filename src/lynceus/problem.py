@@ -16,6 +16,7 @@ import numpy as np
 
 from lynceus.errors import InputError
 from lynceus.fraction import Fraction, shares
+from lynceus.restarts import Restarts
 from lynceus.space.column import nearest
 from lynceus.units import format_duration, format_money, format_number, parse_duration, parse_money
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from lynceus.space import Space
 
     FloatArray = NDArray[np.float64]
+    IntArray = NDArray[np.int64]
     BoolArray = NDArray[np.bool_]
 
 TIME_WORDS = ("time", "runtime", "duration")
@@ -36,6 +38,8 @@ _ALIASES = dict.fromkeys(TIME_WORDS, "time") | dict.fromkeys(COST_WORDS, "cost")
 _LIMIT = re.compile(r"^\s*([A-Za-z_][\w.\-]*)\s*(<=|>=|<|>)\s*([^@]+?)\s*(?:@\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*)?$")
 _ROUNDING = 1e-9
 """Relative slack when money is compared with money: 0.1 + 0.2 dollars must still fit into 0.3."""
+_HALVINGS = 60
+"""Bisections of a running time: from a year down to less than a nanosecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +253,8 @@ class Problem:
     """How often one configuration may be run."""
     fraction: str | None = None
     """The column with the share of the data that a run reads; nothing: every run reads all of it."""
+    restarts: Restarts | None = None
+    """Which configurations are interrupted now and then (spot machines); nothing: none."""
 
     def __post_init__(self) -> None:
         for name in ("testable", "answerable"):
@@ -261,6 +267,8 @@ class Problem:
                 )
             if not mask.any():
                 raise InputError(f"{name}: no configuration is left; relax the rule that decides what is {name}.")
+        if self.restarts is not None and len(self.restarts.twin) != len(self.space):
+            raise InputError(f"restarts: {len(self.restarts.twin)} came for {len(self.space)} configurations.")
         if self.repeats < 1:
             raise InputError(f"repeats: {self.repeats} came; every configuration must be allowed at least 1 run.")
         for column in self.tariff.warm:
@@ -319,7 +327,7 @@ class Problem:
         ceiling = np.full(len(self.space), self.deadline_s)
         for limit in self.limits:
             if limit.metric == "cost":
-                ceiling = np.minimum(ceiling, self.tariff.seconds_for(np.asarray(limit.bound), self.price))
+                ceiling = np.minimum(ceiling, self.seconds_at(np.asarray(limit.bound)))
         return ceiling
 
     @cached_property
@@ -327,7 +335,7 @@ class Problem:
         """The highest cost with which each configuration keeps all limits on time and cost `[q]`."""
         # A ceiling of −inf seconds (not even the boot is affordable) stays impossible: no cost is low enough.
         with np.errstate(invalid="ignore"):
-            usd = self.tariff.charges(self.ceiling_s, self.price)
+            usd = self.costs(self.ceiling_s)
         return np.where(np.isneginf(self.ceiling_s), -np.inf, usd)
 
     @cached_property
@@ -349,8 +357,54 @@ class Problem:
         return current is None or self.machine[row] < 0 or self.machine[row] != self.machine[current]
 
     def cost(self, row: int, seconds: float) -> float:
-        """Dollars of a production run of `row` that takes `seconds`, boot included."""
+        """Dollars of a production run of `row` that takes `seconds`, boot and expected restarts included."""
+        if self.restarts is not None and self.restarts.rate_per_s[row] > 0:
+            return float(self.costs(np.asarray(seconds), np.asarray(row)))
         return self.tariff.charge(seconds, self._price_list[row])
+
+    def costs(self, seconds: FloatArray, rows: IntArray | None = None) -> FloatArray:
+        """Like `cost`, for arrays that broadcast: one time per configuration, or per row of `rows`."""
+        price = self.price if rows is None else self.price[rows]
+        plain = self.tariff.charges(seconds, price)
+        restarts = self.restarts
+        if restarts is None:
+            return plain
+        rows = np.arange(len(self.space)) if rows is None else rows
+        finite = np.where(np.isfinite(seconds), np.maximum(seconds, 0.0), 0.0)
+        tried, tariff = restarts.attempts(finite, rows), self.tariff
+        # Where an interruption falls between two billed units is luck: half a unit on average.
+        billed = np.maximum(tried.interrupted_s + tariff.boot_s + tariff.granularity_s / 2, tariff.minimum_s)
+        lost = tried.interrupted * (price * billed + tariff.fee_usd)
+        moved = tariff.charges(finite, self.price[np.maximum(restarts.twin[rows], 0)])
+        usd = tried.through * tariff.charges(finite, price) + lost + tried.moved * moved
+        return np.where((restarts.rate_per_s[rows] > 0) & np.isfinite(seconds), usd, plain)
+
+    def seconds_at(self, usd: FloatArray, rows: IntArray | None = None) -> FloatArray:
+        """The longest run whose cost is at most `usd`; −inf when not even its start is covered. The inverse of `costs`."""
+        price = self.price if rows is None else self.price[rows]
+        plain = self.tariff.seconds_for(usd, price)
+        restarts = self.restarts
+        if restarts is None:
+            return plain
+        rows = np.arange(len(self.space)) if rows is None else rows
+        twin = restarts.twin[rows]
+        longest = np.where(twin >= 0, self.tariff.seconds_for(usd, self.price[np.maximum(twin, 0)]), plain)
+        high = np.where(np.isfinite(plain), np.maximum(np.maximum(plain, longest), 0.0), 0.0)
+        low = np.zeros_like(high)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            fits = self.costs(middle, rows) <= usd
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        return np.where((restarts.rate_per_s[rows] > 0) & np.isfinite(plain), low, plain)
+
+    def price_of_runs(self, seconds: FloatArray, rows: IntArray | None = None) -> FloatArray:
+        """Dollars per second of runs that take so long, restarts included: what turns a belief about time into money."""
+        price = self.price if rows is None else self.price[rows]
+        if self.restarts is None:
+            return price
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            factor = self.costs(seconds, rows) / self.tariff.charges(seconds, price)
+        return price * np.where(np.isfinite(factor), factor, 1.0)
 
     def value(self, row: int, seconds: float, metrics: Mapping[str, float]) -> float:
         """What the goal says of a finished run, smaller is better (a maximised metric changes sign)."""

@@ -159,16 +159,16 @@ class Situation:
 
     def caps_s(self) -> FloatArray:
         """Seconds after which a run can no longer be the answer `[b, q]`: it is late, or dearer (slower) than the best."""
-        return self._caps(self.best[:, None], self.problem.price, self.problem.ceiling_s)
+        return self._caps(self.best[:, None], None, self.problem.ceiling_s)
 
     def cap_s_of(self, rows: IntArray) -> FloatArray:
         """The same for one row of each situation `[b]`, or for many rows of the only situation."""
-        return self._caps(self.best, self.problem.price[rows], self.problem.ceiling_s[rows])
+        return self._caps(self.best, rows, self.problem.ceiling_s[rows])
 
-    def _caps(self, best: FloatArray, price: FloatArray, ceiling_s: FloatArray) -> FloatArray:
+    def _caps(self, best: FloatArray, rows: IntArray | None, ceiling_s: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):
             if self.problem.kind == "cost":
-                beaten = np.where(np.isnan(best), np.inf, self.problem.tariff.seconds_for(best, price))
+                beaten = np.where(np.isnan(best), np.inf, self.problem.seconds_at(best, rows))
             elif self.problem.kind == "time":
                 beaten = np.where(np.isnan(best), np.inf, best)
             else:
@@ -227,7 +227,7 @@ class Belief:
 
     def charge(self, situation: Situation, caps_s: FloatArray | None = None) -> FloatArray:
         """Expected dollars charged for running each row now `[b, q]`, stopped at `caps_s [b, q]` if given."""
-        usd = expected_charge(situation.problem, self.run(), self.form, situation.problem.price, caps_s)
+        usd = expected_charge(situation.problem, self.run(), self.form, None, caps_s)
         return np.maximum(usd - warm_saving(situation), 0.0)
 
     def affordable(self, situation: Situation, sure: float) -> BoolArray:
@@ -246,18 +246,22 @@ def run_distribution(form: Form, mean: FloatArray, std: FloatArray) -> Normal | 
 
 
 def expected_charge(
-    problem: Problem, run: Distribution, form: Form, price: FloatArray, caps_s: FloatArray | None
+    problem: Problem, run: Distribution, form: Form, rows: IntArray | None, caps_s: FloatArray | None
 ) -> FloatArray:
-    """Expected dollars of a booted run: E[charge(min(T, cap))], of dollars or seconds distributed as `run`."""
+    """Expected dollars of a booted run: E[charge(min(T, cap))], of dollars or seconds distributed as `run`, restarts included.
+
+    `rows` says of which configurations; nothing: of all.
+    """
     tariff = problem.tariff
     if form == "cost":
         if caps_s is None:
             return np.maximum(run.expectation(), 0.0)  # a normal belief reaches below zero, a charge does not
-        return np.maximum(run.capped_mean(tariff.charges(np.maximum(caps_s, 0.0), price)), 0.0)
+        return np.maximum(run.capped_mean(problem.costs(np.maximum(caps_s, 0.0), rows)), 0.0)
     # max(min(T, cap) + boot, minimum) = boot + min(T, cap) + (floor − T)⁺ with floor = minimum − boot ≤ cap; a run that is
     # stopped before the minimum pays it all the same.
     floor = max(tariff.minimum_s - tariff.boot_s, 0.0)
     seconds = run.expectation() if caps_s is None else run.capped_mean(np.maximum(caps_s, floor))
+    price = problem.price_of_runs(seconds, rows)
     if floor > 0:
         seconds = seconds + run.put(floor)
     return np.asarray(price * (seconds + tariff.boot_s + tariff.granularity_s / 2) + tariff.fee_usd)
@@ -299,9 +303,8 @@ def believed_result(problem: Problem, order: Order) -> tuple[float, ...] | None:
     if expected is None:
         return None
     if expected.form == "cost":
-        price = float(problem.price[order.row])
-        seconds = float(problem.tariff.seconds_for(np.asarray(max(expected.mean[0], 0.0)), np.asarray(price)))
-        seconds = max(seconds, 0.0)
+        usd = np.asarray(max(expected.mean[0], 0.0))
+        seconds = max(float(problem.seconds_at(usd, np.asarray(order.row))), 0.0)
     else:
         seconds = math.exp(min(expected.mean[0], 700.0))
     return (seconds, *expected.mean[1:])

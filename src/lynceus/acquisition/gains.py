@@ -12,6 +12,7 @@ from lynceus.acquisition.improvement import expected_improvement, truncated_impr
 from lynceus.distribution import Normal
 from lynceus.errors import InputError
 from lynceus.parts import Guess
+from lynceus.problem import Problem
 from lynceus.situation import Belief, FloatArray, Situation
 
 
@@ -93,8 +94,9 @@ class PandoraIndex:
         if belief.form == "cost":
             index = gittins_index(run, charge, weight, np.broadcast_to(problem.ceiling_usd, shape))
         else:
-            seconds = gittins_index(run, charge / problem.price, weight, np.broadcast_to(problem.ceiling_s, shape))
-            index = problem.price * (seconds + tariff.boot_s) + tariff.fee_usd
+            price = _price_of_runs(belief, problem)
+            seconds = gittins_index(run, charge / price, weight, np.broadcast_to(problem.ceiling_s, shape))
+            index = price * (seconds + tariff.boot_s) + tariff.fee_usd
         return np.asarray(best - index)
 
 
@@ -166,6 +168,12 @@ def _log_time_improvement(belief: Belief, situation: Situation, best: FloatArray
     if problem.kind == "time":
         return truncated_improvement(run, best, np.broadcast_to(problem.ceiling_s, belief.mean.shape[:2]))
     tariff = problem.tariff
-    return billed_improvement(
-        run, best - tariff.fee_usd, problem.price, tariff.boot_s, tariff.minimum_s, problem.ceiling_s
-    )
+    price = _price_of_runs(belief, problem)
+    return billed_improvement(run, best - tariff.fee_usd, price, tariff.boot_s, tariff.minimum_s, problem.ceiling_s)
+
+
+def _price_of_runs(belief: Belief, problem: Problem) -> FloatArray:
+    """Dollars per second, with the restarts that a run of the believed length has `[q]` or `[b, q]`."""
+    if problem.restarts is None:
+        return problem.price
+    return problem.price_of_runs(np.exp(np.minimum(belief.mean[:, :, 0], 700.0)))

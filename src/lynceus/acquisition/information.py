@@ -202,10 +202,9 @@ def goal_value(belief: Belief, problem: Problem, rows: IntArray) -> FloatArray:
         mean = belief.mean[:, :, 1 + problem.metrics.index(problem.goal.metric)]
         return -mean if problem.goal.maximise else mean
     expected = run_distribution(belief.form, belief.mean[:, :, 0], belief.std[:, :, 0]).expectation()
-    price = problem.price[rows]
     if problem.kind == "cost":
-        return expected if belief.form == "cost" else problem.tariff.charges(expected, price)
-    return problem.tariff.seconds_for(expected, price) if belief.form == "cost" else expected
+        return expected if belief.form == "cost" else problem.costs(expected, rows)
+    return problem.seconds_at(expected, rows) if belief.form == "cost" else expected
 
 
 def merit(value: FloatArray, problem: Problem) -> FloatArray:

@@ -65,16 +65,16 @@ def imagine(
     problem = situation.problem
     told, weights = quadrature(*moments)
     weight = np.broadcast_to(weights, told.shape[:2]).copy()
-    price, ceiling_s = problem.price[rows][:, None], problem.ceiling_s[rows][:, None]
+    own, ceiling_s = rows[:, None], problem.ceiling_s[rows][:, None]
     if form == "cost":
         cost = told[:, :, 0]
-        seconds = np.maximum(problem.tariff.seconds_for(cost, price), 0.0)
+        seconds = np.maximum(problem.seconds_at(cost, own), 0.0)
         weight[cost <= 0] = 0.0
         kept = cost <= problem.ceiling_usd[rows][:, None]
     else:
         # Beyond e^700 seconds a float ends; such a run is far over every cap anyway.
         seconds = np.exp(np.minimum(told[:, :, 0], 700.0))
-        cost = problem.tariff.charges(seconds, price)
+        cost = problem.costs(seconds, own)
         kept = seconds <= ceiling_s
     value = {"cost": cost, "time": seconds}.get(problem.kind)
     if value is None:
@@ -86,7 +86,7 @@ def imagine(
     charge = cost
     if capped:
         caps = situation.cap_s_of(rows)[:, None]
-        charge = np.minimum(cost, problem.tariff.charges(np.maximum(caps, 0.0), price))
+        charge = np.minimum(cost, problem.costs(np.maximum(caps, 0.0), own))
         kept = kept & (seconds <= caps)
     charge = np.maximum(charge - np.reshape(warm_saving(situation, rows), (-1, 1)), 0.0)
     if problem.answerable is not None:

@@ -190,7 +190,7 @@ class Rollout:
         """Expected dollars of one row per situation `[b]`."""
         caps = situation.cap_s_of(rows) if self.charge == "capped" else None
         run = run_distribution(form, moments[0][:, 0], moments[1][:, 0])
-        usd = expected_charge(situation.problem, run, form, situation.problem.price[rows], caps)
+        usd = expected_charge(situation.problem, run, form, rows, caps)
         return np.maximum(usd - warm_saving(situation, rows), 0.0)
 
     def _score(self, gain: FloatArray, usd: FloatArray) -> FloatArray:

@@ -32,17 +32,22 @@ def resume(
     study: StudyArgument = None,
     add_budget: Annotated[str | None, typer.Option(help="More money for the search, such as '5 USD'.")] = None,
     parallel: Annotated[int | None, typer.Option(min=1, help="Trials at the same time.")] = None,
+    reprice: Annotated[bool, typer.Option("--reprice", help="Go on at today's prices, see 'lynceus prices'.")] = False,
     storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Continue a study after a stop, a crash, a pause or a spent budget; open trials are adopted, nothing runs or is paid twice."""
     from lynceus.cli.opened import open_study
+    from lynceus.cli.repricing import apply_prices, tell_price_news
     from lynceus.cli.run import work
     from lynceus.job.secrets import secrets_of
     from lynceus.ledger import Wish
     from lynceus.units import parse_money
 
     one = open_study(study, storage)
+    if reprice:
+        one, _ = apply_prices(one)
+    tell_price_news(one)
     secrets_of(one.prepared.job)
     usd = 0.0 if add_budget is None else parse_money(add_budget, "--add-budget")
     if usd or one.study.stopped is not None or one.study.wish is not Wish.RUN:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lynceus.cli.output import Output, OutputOption, console, print_json
+from lynceus.cli.output import Output, OutputOption, StorageOption, StudyArgument, console, print_json
 from lynceus.errors import InputError
 
 if TYPE_CHECKING:
@@ -121,6 +121,26 @@ def refresh(
 
     store = PriceStore()
     _print_kept([fetched(store, cloud_name(one), place) for one in cloud or CLOUDS], output)
+
+
+@prices.command()
+def apply(
+    study: StudyArgument = None,
+    storage: StorageOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Let a study go on at today's prices (with a job file: at its prices). What was measured and charged stays as it was."""
+    from lynceus.cli.opened import open_study
+    from lynceus.cli.repricing import apply_prices
+
+    one, found = apply_prices(open_study(study, storage), study)
+    if output is Output.JSON:
+        print_json({"study": one.name, "changes": found.changes})
+        return
+    for change in found.changes:
+        typer.echo(f"  {change}")
+    told = "its prices are today's already." if not found.changes else f"{len(found.changes)} prices changed."
+    typer.echo(f"{one.name}: {told}")
 
 
 def _print_kept(kept: list[Catalog], output: Output) -> None:

@@ -45,6 +45,7 @@ def run(
     from lynceus.cli.jobs import plan_shown
     from lynceus.cli.named import storage_url
     from lynceus.cli.opened import create_or_open
+    from lynceus.cli.repricing import tell_price_news
     from lynceus.insight import forecast
     from lynceus.job import Job
     from lynceus.job.prepare import prepare
@@ -61,6 +62,7 @@ def run(
     one = create_or_open(str(file), storage, policy=policy, seed=seed)
     if one.study.history or one.study.pending:
         _no_silent_change(one, policy, seed)
+        tell_price_news(one)
         typer.echo(
             f"{one.name}: continuing with {len(one.study.history)} trials, ${one.study.spent_usd:.4g} spent.", err=True
         )

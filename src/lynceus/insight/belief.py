@@ -34,5 +34,5 @@ def believed_values(belief: Belief, situation: Situation) -> NDArray[np.float64]
 def believed_seconds(belief: Belief, problem: Problem) -> NDArray[np.float64]:
     """The expected time of every row `[q]`."""
     run = belief.run().expectation()[0]
-    seconds = problem.tariff.seconds_for(run, problem.price) if belief.form == "cost" else run
+    seconds = problem.seconds_at(run) if belief.form == "cost" else run
     return np.asarray(np.maximum(seconds, 0.0))

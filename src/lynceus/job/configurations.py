@@ -8,6 +8,7 @@ from typing import Any
 
 from lynceus.errors import InputError
 from lynceus.job.job import Job
+from lynceus.job.machines import PRICE, expansion_of, without_tenancy
 from lynceus.job.sections import DerivedSection, ParameterSection
 from lynceus.space import (
     Categorical,
@@ -20,6 +21,7 @@ from lynceus.space import (
     Mapped,
     Ordinal,
     Parameter,
+    Scalar,
     Space,
     load_catalog,
 )
@@ -28,22 +30,37 @@ from lynceus.space.column import nearest
 
 def space_of(job: Job) -> Space:
     """Every configuration of the job with its price."""
-    parameters = []
+    with job.at("resources"):
+        expansion = expansion_of(job)
+    parameters = [] if expansion is None else list(expansion.parameters)
     for name, section in job.spec.space.items():
         with job.at("space", name):
             parameters.append(_parameter(name, section))
     derived, price = _derived(job), _price(job)
+    if expansion is None:
+        return _built(job, parameters, derived, [], price)
+    derived = [*((("resources",), one) for one in expansion.derived), *derived]
+    return without_tenancy(_built(job, parameters, derived, list(expansion.forbid), price))
+
+
+def _built(
+    job: Job,
+    parameters: list[Parameter],
+    derived: list[tuple[tuple[str, ...], Derived]],
+    forbid: list[str],
+    price: str | float,
+) -> Space:
     try:
-        return Space.build(parameters, [one for _, one in derived], job.spec.forbid, price=price)
+        return Space.build(parameters, [one for _, one in derived], [*forbid, *job.spec.forbid], price=price)
     except InputError:
         _place_mistake(job, parameters, derived)
-        with job.at("price" if job.spec.price is not None else "prices"):
+        with job.at(next((name for name in ("price", "prices") if getattr(job.spec, name) is not None), "resources")):
             raise
 
 
 def _place_mistake(job: Job, parameters: list[Parameter], derived: list[tuple[tuple[str, ...], Derived]]) -> None:
     """Build the space piece by piece, so that what is wrong is said of the line that holds it."""
-    with job.at("space"):
+    with job.at("space" if job.spec.space else "resources"):
         Space.build(parameters, price=1.0)
     columns: list[Derived] = []
     for path, one in derived:
@@ -86,21 +103,27 @@ def _derived(job: Job) -> list[tuple[tuple[str, ...], Derived]]:
     """Derived columns in their order, each with its place in the job file; the price catalog comes first."""
     found: list[tuple[tuple[str, ...], Derived]] = []
     if job.spec.prices is not None:
-        prices = job.spec.prices
-        with job.at("prices"):
-            if prices.machine not in job.spec.space:
-                hint = nearest(prices.machine, job.spec.space)
-                raise InputError(
-                    f"there is no parameter {prices.machine!r} that names machines; set prices.machine.{hint}"
-                )
-            named = job.spec.space[prices.machine]
-            machines = [str(one) for one in named.ordinal or named.choice or []]
-            table = load_catalog(job.file(prices.file), prices.region, machines or None, prices.spot)
-        found.append((("prices",), Joined({prices.machine: "instance_type"}, table)))
+        table = job.table if job.table is not None else price_table(job)
+        found.append((("prices",), Joined({job.spec.prices.machine: "instance_type"}, table)))
     for name, section in job.spec.derived.items():
         with job.at("derived", name):
             found.append((("derived", name), _derived_column(job, name, section)))
     return found
+
+
+def price_table(job: Job) -> dict[str, list[Scalar]]:
+    """The catalog that the section `prices` names, as the file is today."""
+    prices = job.spec.prices
+    assert prices is not None
+    with job.at("prices"):
+        if job.spec.resources.from_catalog:
+            raise InputError("resources know the prices of their machines already: remove 'prices'.")
+        if prices.machine not in job.spec.space:
+            hint = nearest(prices.machine, job.spec.space)
+            raise InputError(f"there is no parameter {prices.machine!r} that names machines; set prices.machine.{hint}")
+        named = job.spec.space[prices.machine]
+        machines = [str(one) for one in named.ordinal or named.choice or []]
+        return load_catalog(job.file(prices.file), prices.region, machines or None, prices.spot)
 
 
 def _derived_column(job: Job, name: str, section: DerivedSection) -> Derived:
@@ -157,7 +180,9 @@ def _price(job: Job) -> str | float:
             return job.spec.price
     if job.spec.prices is not None:
         return "price_usd_per_hour"
+    if job.spec.resources.from_catalog:
+        return PRICE
     raise InputError(
         f"{job.document.at('price')}: the price of a configuration is missing; give dollars per hour, "
-        "such as 'price: 0.05 * threads', or a catalog in 'prices'."
+        "such as 'price: 0.05 * threads', machines in 'resources', or a catalog in 'prices'."
     )

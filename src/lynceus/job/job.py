@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from lynceus.document import Document
 from lynceus.document.tree import Tree
 from lynceus.errors import InputError
 from lynceus.job.model import JobFile
+from lynceus.prices.machines import Machines
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class Job:
     document: Document
     folder: Path
     """Absolute; paths of the job file are relative to it."""
+    machines: Machines | None = None
+    """The machines that its resources match, at the prices that count; nothing before they were looked up."""
+    table: Mapping[str, Sequence[Any]] | None = None
+    """The catalog that its section `prices` names, as it counts; nothing: as the file is today."""
 
     @classmethod
     def read(cls, path: str | Path) -> Job:
@@ -42,13 +47,25 @@ class Job:
         """The job that a study was created with, see `stored`."""
         values = stored["job"]
         document = Document(f"study {values.get('name', '')!r}", Tree(values, {(): 1}))
-        return cls(document.check(JobFile), document, Path(stored["folder"]))
+        machines = stored.get("machines")
+        return cls(
+            document.check(JobFile),
+            document,
+            Path(stored["folder"]),
+            None if machines is None else Machines.from_record(machines),
+            stored.get("prices"),
+        )
 
     def stored(self) -> dict[str, Any]:
         """The job as plain JSON values for a study's record. Secrets stand in it as references, never as values."""
         # A round trip refuses early what JSON cannot carry.
-        values: dict[str, Any] = json.loads(json.dumps({"job": self.document.tree.value, "folder": str(self.folder)}))
-        return values
+        values: dict[str, Any] = {"job": self.document.tree.value, "folder": str(self.folder)}
+        if self.machines is not None:
+            values["machines"] = self.machines.record()
+        if self.table is not None:
+            values["prices"] = {name: list(cells) for name, cells in self.table.items()}
+        plain: dict[str, Any] = json.loads(json.dumps(values))
+        return plain
 
     @property
     def name(self) -> str:

@@ -10,11 +10,12 @@ from lynceus.errors import InputError
 from lynceus.job.job import Job
 from lynceus.job.resources import ResourcesSection
 from lynceus.prices.machines import Machines
+from lynceus.prices.offer import Catalog
 from lynceus.prices.store import catalogs
 from lynceus.problem import Problem
 from lynceus.restarts import Restarts
 from lynceus.space import Categorical, Computed, Derived, Integer, Joined, Parameter, Space
-from lynceus.space.column import Scalar
+from lynceus.space.column import FloatArray, Scalar
 
 PRICE = "num_nodes * price_usd_per_hour"
 """Dollars per hour of a whole configuration."""
@@ -57,7 +58,7 @@ def expansion_of(job: Job) -> Expansion | None:
             raise InputError(f"{name!r} is a parameter already, by resources: remove it from the space, or rename it.")
     infras = list(dict.fromkeys(one.infra for one in machines.offers))
     names = list(dict.fromkeys(one.instance_type for one in machines.offers))
-    parameters: list[Parameter] = [Categorical("infra", infras), Categorical("instance_type", names)]
+    parameters: list[Parameter] = [Categorical("infra", tuple(infras)), Categorical("instance_type", tuple(names))]
     if "num_nodes" not in job.spec.space:
         parameters.append(Integer("num_nodes", values=resources.nodes or (1,), log=len(resources.nodes) > 2))
     spots = spots_of(resources)
@@ -126,3 +127,18 @@ def with_restarts(problem: Problem, resources: ResourcesSection) -> Problem:
     if resources.spots == (True,) and not spot.all():
         testable = spot if testable is None else testable & spot
     return replace(problem, restarts=Restarts(rate, twin, resources.spot.interruptions), testable=testable)
+
+
+def limits_of(job: Job, space: Space, field: str) -> FloatArray | None:
+    """Cores or GiB that a trial has when this machine stands in for those of the catalog; elsewhere they are what they are."""
+    if job.spec.executor.kind != "local":
+        return None
+    column = {"cpus": "vcpus", "memory": "memory_gib"}[field]
+    return np.asarray(space.columns[column] * space.columns["num_nodes"], dtype=np.float64)
+
+
+def stale_prices(job: Job) -> list[str]:
+    """A sentence for every cloud whose prices are older than a month."""
+    sources = () if job.machines is None else job.machines.sources
+    said = [Catalog(one.cloud, (), one.source, one.as_of_s).warning() for one in sources]
+    return [sentence for sentence in said if sentence is not None]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lynceus.document import Section
+from lynceus.job.resources import ResourcesSection
 from lynceus.job.sections import (
     BillingSection,
     BudgetSection,
@@ -16,7 +17,6 @@ from lynceus.job.sections import (
     FractionSection,
     ParameterSection,
     PricesSection,
-    ResourcesSection,
     Run,
     TrialSection,
 )
@@ -52,7 +52,11 @@ class JobFile(Section):
         default={}, description="environment variables whose values are looked up at each start"
     )
     resources: ResourcesSection = Field(default_factory=ResourcesSection)
-    space: dict[str, ParameterSection] = Field(description="what a configuration chooses")
+    space: dict[str, ParameterSection] = Field(
+        default={},
+        validate_default=True,
+        description="what a configuration chooses, beside the machines that resources name",
+    )
     derived: dict[str, DerivedSection] = Field(
         default={}, description="what follows from a configuration: memory of a machine, total cores"
     )
@@ -114,8 +118,9 @@ class JobFile(Section):
 
     @field_validator("space")
     @classmethod
-    def _some_parameters(cls, value: dict[str, ParameterSection]) -> dict[str, ParameterSection]:
-        if not value:
+    def _some_parameters(cls, value: dict[str, ParameterSection], info: ValidationInfo) -> dict[str, ParameterSection]:
+        resources = info.data.get("resources")  # absent when it is wrong itself
+        if not value and resources is not None and not resources.from_catalog:
             raise ValueError("it has no parameters: name at least one, such as 'threads: [1, 2, 4]'.")
         if "forbid" in value:
             raise ValueError("'forbid' stands beside space, not inside it: move it one level up.")

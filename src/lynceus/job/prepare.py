@@ -15,7 +15,8 @@ from lynceus.errors import InputError
 from lynceus.executor.command import variable
 from lynceus.job.executors import checked_executor
 from lynceus.job.job import Job
-from lynceus.job.problem import problem_of
+from lynceus.job.machines import limits_of, stale_prices
+from lynceus.job.problem import problem_of, with_prices
 from lynceus.job.words import memory_gib
 from lynceus.policy import TIMEOUTS, Policy, preset
 from lynceus.policy.compose import compose
@@ -55,11 +56,12 @@ class Prepared:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about what looks unintended."""
-        return (*self.problem.space.notes, *_odd_metrics(self.job, self.problem))
+        return (*self.problem.space.notes, *_odd_metrics(self.job, self.problem), *stale_prices(self.job))
 
 
 def prepare(job: Job, policy: str | None = None) -> Prepared:
     """Build and check everything that a job file says; `policy` replaces the one it names."""
+    job = with_prices(job)
     problem = problem_of(job)
     checked_commands(job, problem.space)
     checked_metrics(job, problem)
@@ -216,6 +218,8 @@ def _baseline(job: Job, space: Space) -> int | None:
 
 
 def _amount(job: Job, space: Space, field: str) -> NDArray[np.float64] | None:
+    if job.spec.resources.from_catalog:
+        return limits_of(job, space, field)
     value: float | str | None = getattr(job.spec.resources, field)
     if value is None:
         return None
@@ -239,5 +243,10 @@ def _amount(job: Job, space: Space, field: str) -> NDArray[np.float64] | None:
 
 def conduct_of(job: Job) -> Conduct:
     """What the study does when runs fail, and before it recommends."""
-    trial = job.spec.trial
-    return Conduct(trial.retries.infra, trial.retries.job, trial.max_failures, trial.confirm_best)
+    trial, spot = job.spec.trial, job.spec.resources.spot
+    preempted = trial.retries.preempted
+    if any(job.spec.resources.spots) and spot.on_demand:
+        preempted = spot.interruptions - 1  # the next one is the last on spot machines
+    return Conduct(
+        trial.retries.infra, trial.retries.job, trial.max_failures, trial.confirm_best, retries_preempted=preempted
+    )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from lynceus.errors import InputError
 from lynceus.fraction import Fraction
-from lynceus.job.configurations import space_of
+from lynceus.job.configurations import price_table, space_of
 from lynceus.job.job import Job
+from lynceus.job.machines import with_machines, with_restarts
 from lynceus.job.sections import FractionSection
 from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
 from lynceus.space.column import nearest
@@ -19,6 +21,7 @@ _SHORTEST_S = 1.0
 
 def problem_of(job: Job) -> Problem:
     """The space with goal, limits, money and tariff."""
+    job = with_prices(job)
     space, spec = space_of(job), job.spec
     with job.at("objective"):
         goal = Goal.parse(spec.objective)
@@ -36,9 +39,17 @@ def problem_of(job: Job) -> Problem:
     if spec.fraction is not None:
         with job.at("fraction"):
             problem = _with_fraction(problem, spec.fraction)
+    with job.at("resources"):
+        problem = with_restarts(problem, spec.resources)
     with job.at("budget"):
         _some_run_fits(problem)
     return problem
+
+
+def with_prices(job: Job) -> Job:
+    """The job with the catalogs that it reads, as they are today unless it has them already."""
+    job = with_machines(job)
+    return replace(job, table=price_table(job)) if job.spec.prices is not None and job.table is None else job
 
 
 def _with_fraction(problem: Problem, given: FractionSection) -> Problem:

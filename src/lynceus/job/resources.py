@@ -21,7 +21,9 @@ class SpotSection(Section):
     """What is expected of spot machines, and what happens when the cloud takes one back."""
 
     rate_per_hour: float = Field(
-        default=0.05, ge=0, description="interruptions of one machine per hour; a configuration has num_nodes times as many"
+        default=0.05,
+        ge=0,
+        description="interruptions of one machine per hour; a configuration has num_nodes times as many",
     )
     interruptions: int = Field(
         default=2, ge=1, description="a configuration that was interrupted so often is moved to on-demand machines"
@@ -43,7 +45,8 @@ class ResourcesSection(Section):
         description="with infra: GiB of a machine (16, 16+, 16-64); else memory of a trial: 512 MB, or GiB as a number or expression",
     )
     infra: str | list[str] | None = Field(
-        default=None, description="cloud, region and zone: aws, aws/us-east-2, aws/us-east-2/use2-az1; or a list of them"
+        default=None,
+        description="cloud, region and zone: aws, aws/us-east-2, aws/us-east-2/use2-az1; or a list of them",
     )
     instance_type: str | list[str] | None = Field(
         default=None, description="machines by name, perhaps with *: m5.xlarge, [m5.*, c5.*]"

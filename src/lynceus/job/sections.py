@@ -151,24 +151,6 @@ class FractionSection(Section):
         return value
 
 
-class ResourcesSection(Section):
-    """What a trial may use of the local machine, so that one machine can stand in for several sizes."""
-
-    cpus: float | str | None = Field(
-        default=None, description="cores of a trial: a number or an expression over columns"
-    )
-    memory: float | str | None = Field(
-        default=None, description="memory of a trial: 512 MB, 2 GB, or GiB as a number or expression"
-    )
-
-    @field_validator("cpus", "memory", mode="before")
-    @classmethod
-    def _positive(cls, value: object) -> object:
-        if isinstance(value, bool) or (isinstance(value, int | float) and not value > 0):
-            raise ValueError(f"{_short(value)} came: give an amount above 0, or an expression over columns.")
-        return value
-
-
 class BudgetSection(Section):
     """What the search may use up; runs under way count with the most they can cost."""
 
@@ -204,6 +186,9 @@ class RetriesSection(Section):
     """How often a failed trial is tried again, by whose fault it was."""
 
     infra: int = Field(default=2, ge=0, description="after failures of machines (exit code 75, lost processes)")
+    preempted: int = Field(
+        default=2, ge=0, description="after the cloud took the machines back (exit code 85); see resources.spot"
+    )
     job: int = Field(
         default=0, ge=0, description="after failures of the job itself; such a failure is usually repeated"
     )

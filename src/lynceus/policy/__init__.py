@@ -2,7 +2,7 @@
 
 from lynceus.history import Because, Stopped
 from lynceus.policy.answer import BestPredicted, BestSeen
-from lynceus.policy.decide import absorb, affordable_seconds, decide, used_up, worthwhile
+from lynceus.policy.decide import absorb, affordable_seconds, decide, order_of, used_up, worthwhile
 from lynceus.policy.policy import Policy
 from lynceus.policy.presets import PRESETS, TIMEOUTS, preset
 from lynceus.policy.recommend import Recommendation, recommend
@@ -19,6 +19,7 @@ __all__ = [
     "absorb",
     "affordable_seconds",
     "decide",
+    "order_of",
     "preset",
     "recommend",
     "used_up",

@@ -52,8 +52,8 @@ def predicted_value(belief: Belief, situation: Situation) -> FloatArray:
         return -mean if problem.goal.maximise else mean
     run = belief.run().expectation()
     if problem.kind == "cost":
-        return run if belief.form == "cost" else problem.tariff.charges(run, problem.price)
-    return problem.tariff.seconds_for(run, problem.price) if belief.form == "cost" else run
+        return run if belief.form == "cost" else problem.costs(run)
+    return problem.seconds_at(run) if belief.form == "cost" else run
 
 
 def confident(belief: Belief, situation: Situation) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

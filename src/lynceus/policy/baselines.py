@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from lynceus.acquisition.gains import ConstrainedImprovement
-from lynceus.choose import FirstOf, LatinHypercube, Rollout, Uniform
+from lynceus.choose import Amount, FirstOf, LatinHypercube, Rollout, Uniform, UniformRows
 from lynceus.choose.disjoint import Disjoint
 from lynceus.choose.scale_out import LowestPredicted, OptimalDesign
 from lynceus.errors import InputError
 from lynceus.policy.policy import Policy
+from lynceus.stopping import SmallGain
 from lynceus.surrogate.metric_trees import MetricTrees
+from lynceus.surrogate.past_pairs import PastPairs
 from lynceus.surrogate.scale_out import ScaleOut
 from lynceus.surrogate.trees import Trees
 from lynceus.timeout import LowerBound, NoCap, Timeout
@@ -38,3 +40,12 @@ def ernest(lookahead: int | None = None, timeout: Timeout | None = None) -> Poli
     if lookahead:
         raise InputError("lookahead: policy 'ernest' runs what it predicts to be cheapest; leave lookahead out.")
     return Policy("ernest", FirstOf((OptimalDesign(), LowestPredicted(), Uniform())), ScaleOut(), timeout or _NONE)
+
+
+def scout(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
+    """One random run, then wherever runs of other jobs say that it gets better; stops when they promise less than 10 %."""
+    if lookahead:
+        raise InputError("lookahead: policy 'scout' asks runs of other jobs where to move next; leave lookahead out.")
+    planner = Rollout(ConstrainedImprovement(), per="run", sure=0.0)
+    choose = FirstOf((UniformRows(Amount(count=1)), planner))
+    return Policy("scout", choose, PastPairs(), timeout or _NONE, SmallGain(0.10, after=3))

@@ -66,6 +66,7 @@ from lynceus.surrogate.foresighted_trees import ForesightedTrees
 from lynceus.surrogate.gaussian_process import GaussianProcess
 from lynceus.surrogate.metric_trees import MetricTrees
 from lynceus.surrogate.mixture import Mixture
+from lynceus.surrogate.past_pairs import PastPairs
 from lynceus.surrogate.scale_out import ScaleOut
 from lynceus.surrogate.scaling import AlongPrice
 from lynceus.surrogate.trees import Trees
@@ -85,7 +86,7 @@ from lynceus.timeout import (
 
 PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
     {
-        Surrogate: (Trees, GaussianProcess, Mixture, AlongPrice, Fabolas, ForesightedTrees, ScaleOut, MetricTrees),
+        Surrogate: (Trees, GaussianProcess, Mixture, AlongPrice, Fabolas, ForesightedTrees, ScaleOut, MetricTrees, PastPairs),
         Chooser: (
             LatinHypercube,
             UniformRows,

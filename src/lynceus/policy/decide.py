@@ -51,7 +51,7 @@ def decide(
     if plan is None:
         left = format_money(float(situation.left[0]))
         return Stopped(Because.BUDGET, f"no configuration is likely enough to finish within the {left} left")
-    return _order(situation, policy, plan, number=started, slots=slots)
+    return order_of(situation, policy, plan, number=started, slots=slots)
 
 
 def absorb(problem: Problem, policy: Policy, history: History, order: Order, outcome: Outcome) -> Observation:
@@ -109,7 +109,7 @@ def affordable_seconds(situation: Situation, slots: int = 1) -> np.ndarray[tuple
     return np.where(share > 0, share, whole)
 
 
-def _order(situation: Situation, policy: Policy, plan: Plan, number: int, slots: int) -> Order:
+def order_of(situation: Situation, policy: Policy, plan: Plan, number: int, slots: int) -> Order:
     """Turn a plan into an order: its cap, whether it boots, and the money that is set aside for it."""
     problem, row = situation.problem, plan.row
     boots = not is_warm(situation)[0, row]

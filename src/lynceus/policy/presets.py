@@ -205,6 +205,10 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
             "Ernest: two runs of every machine type, a scale-out model each, then the lowest predictions",
             baselines.ernest,
         ),
+        "scout": Row(
+            "Scout: 1 random run, then where runs of other jobs, given what a run was short of, promise most",
+            baselines.scout,
+        ),
         "sweep": Row("cheapest price first, every run capped, no model", _sweep),
     }
 )

@@ -75,5 +75,5 @@ def predicted_seconds(problem: Problem, belief: Belief, row: int) -> float:
     """The expected time of a row, through the tariff when cost is what is modelled."""
     expected = float(belief.run().expectation()[0, row])
     if belief.form == "cost":
-        expected = float(problem.tariff.seconds_for(np.asarray(expected), problem.price[row]))
+        expected = float(problem.seconds_at(np.asarray(expected), np.asarray(row)))
     return max(expected, 0.0)

@@ -32,6 +32,8 @@ class Offer:
     """Clock as published; nothing when the catalog does not know it."""
     zones: tuple[tuple[str, float | None, float | None], ...] = ()
     """Zones of the region with their prices on demand and spot; empty where the cloud has none."""
+    zone: str | None = None
+    """The only zone that is meant; nothing: any of the region."""
 
     def __post_init__(self) -> None:
         for price in (self.usd_per_hour, self.spot_usd_per_hour):
@@ -41,13 +43,15 @@ class Offer:
     @property
     def infra(self) -> str:
         """Where it is, in SkyPilot's words: `aws/us-east-2`."""
-        return f"{self.cloud}/{self.region}"
+        return "/".join(part for part in (self.cloud, self.region, self.zone) if part is not None)
 
     def in_zone(self, zone: str) -> Offer | None:
         """The same machine at the prices of one zone; nothing when it is not there."""
         for name, price, spot in self.zones:
             if name == zone:
-                return replace(self, usd_per_hour=price, spot_usd_per_hour=spot, zones=((name, price, spot),))
+                return replace(
+                    self, usd_per_hour=price, spot_usd_per_hour=spot, zones=((name, price, spot),), zone=name
+                )
         return None
 
     def price(self, spot: bool) -> float | None:

@@ -18,6 +18,8 @@ from lynceus.supervisor.readings import Readings
 
 RETRY_EXIT = 75
 """EX_TEMPFAIL of sysexits.h: not my fault, try again."""
+PREEMPTED_EXIT = 85
+"""ERESTART of errno.h: the machine is being taken back."""
 _CHUNK = 65536
 _BEAT_S = 1.0
 _SLOWEST_TICK_S = 0.25
@@ -63,7 +65,7 @@ def _write_outcome(directory: str, outcome: dict[str, Any]) -> None:
             if os.path.exists(os.path.join(directory, files.ROOM)):
                 files.write_reserved(os.path.join(directory, files.ROOM), path, outcome)
             else:
-                files.write_whole(path, outcome)
+                files.write_first(path, outcome)
             return files.make_durable(path)
         except OSError:
             if len(outcome["trace"]) > _FEWEST_POINTS:
@@ -285,6 +287,9 @@ class Run:
                 "detail": f"exit code 75, it asks for another try{said}",
                 "exit": code,
             }
+        if code == PREEMPTED_EXIT:
+            detail = f"exit code 85, the machine is taken back{said}"
+            return {"end": "failed", "reason": "preempted", "detail": detail, "exit": code}
         if code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             reason = "infra" if -code in _FROM_OUTSIDE else "job"

@@ -48,5 +48,5 @@ def log_price(space: Space) -> FloatArray:
 def told_run(situation: Situation, form: Form, seconds: FloatArray) -> FloatArray:
     """Times `[n]` of the situation's observations in a model's unit: dollars, or ln seconds."""
     if form == "cost":
-        return situation.problem.tariff.charges(seconds, situation.problem.price[situation.rows])
+        return situation.problem.costs(seconds, situation.rows)
     return np.log(np.maximum(seconds, _SHORTEST_S))

@@ -75,7 +75,11 @@ class Trees:
         """Whether the kernel computes this gain: the goal is cost, every run boots, each row runs once, a best is known."""
         problem = situation.problem
         plain = (
-            problem.kind == "cost" and problem.repeats == 1 and not problem.tariff.warm and problem.answerable is None
+            problem.kind == "cost"
+            and problem.repeats == 1
+            and not problem.tariff.warm
+            and problem.answerable is None
+            and problem.restarts is None
         )
         if self.target == "log time":
             # The kernel's stand-in for an unknown best is the papers' (in dollars); money is tested without rounding.

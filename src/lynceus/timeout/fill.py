@@ -64,7 +64,7 @@ class HighestCost:
     def __call__(self, problem: Problem, order: Order, outcome: Outcome, situation: Situation) -> Told | None:
         """That cost at this row's price."""
         costs = [problem.cost(seen.row, seen.told.seconds) for seen in situation.history if seen.told is not None]
-        seconds = float(problem.tariff.seconds_for(np.asarray(max(costs, default=0.0)), problem.price[order.row]))
+        seconds = float(problem.seconds_at(np.asarray(max(costs, default=0.0)), np.asarray(order.row)))
         return _estimate(outcome, seconds)
 
 
@@ -124,10 +124,9 @@ def truncated_seconds(problem: Problem, order: Order, ran_s: float) -> float:
     if expected is None:
         return ran_s
     run = run_distribution(expected.form, np.asarray(expected.mean[0]), np.asarray(expected.std[0]))
-    price = float(problem.price[order.row])
     if expected.form == "cost":
-        usd = float(run.mean_above(problem.tariff.charge(ran_s, price)))
-        seconds = float(problem.tariff.seconds_for(np.asarray(usd), np.asarray(price)))
+        usd = float(run.mean_above(problem.cost(order.row, ran_s)))
+        seconds = float(problem.seconds_at(np.asarray(usd), np.asarray(order.row)))
     else:
         seconds = float(run.mean_above(ran_s))
     return seconds if math.isfinite(seconds) else ran_s

@@ -1,0 +1,109 @@
+"""The machines of a study with the prices that it began with, or that were applied to it since.
+
+A study keeps this snapshot: its rows mean the same machines for ever, and newer catalogs change nothing before they are applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from lynceus.errors import InputError
+from lynceus.prices.offer import Catalog, Offer
+from lynceus.prices.wanted import Wanted
+
+_KEPT = tuple(one.name for one in fields(Offer) if one.name != "zones")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the prices of a cloud came from."""
+
+    cloud: str
+    source: str
+    as_of_s: float
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> Source:
+        """The source of a catalog."""
+        return cls(catalog.cloud, catalog.source, catalog.as_of_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A price that is not what it was."""
+
+    infra: str
+    instance_type: str
+    spot: bool
+    before: float
+    """Dollars per hour."""
+    now: float | None
+    """Nothing when the catalog no longer knows it; the price before stays in use."""
+
+    def __str__(self) -> str:
+        kind = " spot" if self.spot else ""
+        if self.now is None:
+            return f"{self.instance_type}{kind} ({self.infra}) is no longer priced, ${self.before:.4f} stays"
+        share = f"{self.now / self.before - 1:+.0%}".replace("%", " %")
+        return f"{self.instance_type}{kind} ({self.infra}) ${self.before:.4f} → ${self.now:.4f} ({share})"
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Offers that a study may use, in the order of its space, and where their prices came from."""
+
+    offers: tuple[Offer, ...]
+    sources: tuple[Source, ...]
+
+    @classmethod
+    def chosen(
+        cls, wanted: Iterable[Wanted], catalogs: Mapping[str, Catalog], spots: Sequence[bool] = (False,)
+    ) -> Machines:
+        """The offers of today's catalogs that match one of the alternatives."""
+        found: dict[tuple[str, str], Offer] = {}
+        for one in wanted:
+            for offer in one.offers(catalogs, spots):
+                found.setdefault((offer.infra, offer.instance_type), replace(offer, zones=()))
+        clouds = dict.fromkeys(offer.cloud for offer in found.values())
+        return cls(tuple(found.values()), tuple(Source.of(catalogs[cloud]) for cloud in clouds))
+
+    def record(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "offers": [{name: getattr(offer, name) for name in _KEPT} for offer in self.offers],
+            "sources": [{"cloud": one.cloud, "source": one.source, "as_of_s": one.as_of_s} for one in self.sources],
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Machines:
+        """What `record` told."""
+        return cls(
+            tuple(Offer(**offer) for offer in record["offers"]), tuple(Source(**one) for one in record["sources"])
+        )
+
+    def repriced(
+        self, wanted: Iterable[Wanted], catalogs: Mapping[str, Catalog], spots: Sequence[bool] = (False,)
+    ) -> tuple[Machines, list[Change]]:
+        """The same machines at today's prices, and what changed. A machine without a price today keeps the one it had."""
+        today: dict[tuple[str, str], Offer] = {}
+        for one in wanted:
+            try:
+                found = one.offers(catalogs, spots)
+            except InputError:
+                continue  # a catalog that no longer has any of these machines changes no price
+            for offer in found:
+                today.setdefault((offer.infra, offer.instance_type), offer)
+        offers, changes = [], []
+        for before in self.offers:
+            now = today.get((before.infra, before.instance_type))
+            prices: dict[str, float | None] = {}
+            for spot in spots:
+                old, new = before.price(spot), None if now is None else now.price(spot)
+                if old is not None and new != old:
+                    changes.append(Change(before.infra, before.instance_type, spot, old, new))
+                prices["spot_usd_per_hour" if spot else "usd_per_hour"] = old if new is None else new
+            offers.append(replace(before, **prices))  # type: ignore[arg-type]
+        renewed = tuple(Source.of(catalogs[one.cloud]) if one.cloud in catalogs else one for one in self.sources)
+        return Machines(tuple(offers), renewed), changes
