@@ -7,7 +7,7 @@ import time
 
 from lynceus.insight import importance, steps
 from lynceus.plain import Document, finite, short
-from lynceus.view.insight import answer
+from lynceus.view.insight import answer, explaining
 from lynceus.view.study import VERSION, head
 from lynceus.view.subject import Subject
 
@@ -37,7 +37,7 @@ def _side(subject: Subject) -> Document:
         "importance": finite(
             [
                 {"parameter": one.parameter, "share": one.share}
-                for one in importance(study.problem, study.policy, subject.known, seed=study.seed)
+                for one in importance(study.problem, explaining(subject), subject.known, seed=study.seed)
             ]
         ),
     }

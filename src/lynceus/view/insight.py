@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lynceus.insight import candidates, deadline_limits, importance, rank_agreements, verdict
 from lynceus.insight import whatif as ask
 from lynceus.plain import Document, finite
-from lynceus.policy import Stopped, decide
+from lynceus.policy import Policy, Stopped, decide
+from lynceus.surrogate.trees import Trees
 from lynceus.units import format_duration
 from lynceus.view.study import VERSION, ordered
 from lynceus.view.subject import Subject
+
+MANY = 1000
+"""Runs from which on trees explain, whatever model the policy has: a Gaussian process would take minutes for a page."""
+
+
+def explaining(subject: Subject) -> Policy:
+    """The policy that answers questions: the study's own, with a quicker model where there are many runs."""
+    policy = subject.study.policy
+    if policy.surrogate is None or len(subject.study.history) <= MANY:
+        return policy
+    return replace(policy, surrogate=Trees())
 
 
 def insight_view(subject: Subject, most: int = 5) -> Document:
     """Answer, next suggestion with its rivals, importance of parameters."""
     study, known = subject.study, subject.known
     problem = study.problem.with_budget(study.budget_usd)
-    pending, policy, seed = study.pending, study.policy, study.seed
+    pending, policy, seed = study.pending, explaining(subject), study.seed
     facts: Document = finite(
         {
             "v": VERSION,
             "kind": "insight",
             "name": study.name,
             "settled": len(study.history),
+            "approximate": None
+            if policy == study.policy
+            else f"Explained with regression trees: {len(study.history):,} runs are too many for the policy's own model.",
             "verdict": answer(subject),
             "next": next_step(subject),
             "candidates": candidates(problem, policy, known, pending, seed=seed, most=most),
@@ -41,7 +58,7 @@ def next_step(subject: Subject) -> Document:
     if study.stopped is not None:
         return {"stop": study.stopped.reason}
     problem = study.problem.with_budget(study.budget_usd)
-    step = decide(problem, study.policy, subject.known, study.pending, seed=study.seed)
+    step = decide(problem, explaining(subject), subject.known, study.pending, seed=study.seed)
     return {"stop": step.reason} if isinstance(step, Stopped) else ordered(problem, step)
 
 
@@ -50,7 +67,7 @@ def answer(subject: Subject) -> Document | None:
     study = subject.study
     found = verdict(
         study.problem,
-        study.policy,
+        explaining(subject),
         subject.known,
         all_runs=study.history,
         baseline=subject.baseline,
@@ -87,7 +104,7 @@ def whatif_view(subject: Subject, deadline_s: float) -> Document:
     """The answer under another deadline, from runs that are already paid for."""
     study = subject.study
     changed = deadline_limits(study.problem, deadline_s)
-    found = ask(changed, study.policy, subject.known, label=format_duration(deadline_s), seed=study.seed)
+    found = ask(changed, explaining(subject), subject.known, label=format_duration(deadline_s), seed=study.seed)
     facts: Document = finite(
         {
             "v": VERSION,

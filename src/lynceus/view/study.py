@@ -88,6 +88,7 @@ def open_trial(problem: Problem, run: OpenRun) -> Document:
         "launched_s": run.launched_s,
         "heartbeat_s": run.heartbeat_s,
         "worker": None if run.worker is None else run.worker.split("/")[0],
+        "unwanted": run.unwanted,
     }
 
 

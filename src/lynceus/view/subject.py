@@ -24,7 +24,7 @@ class Subject:
     baseline: int | None = None
     """Row of the configuration used until now."""
     command: Callable[[Mapping[str, object]], str] | None = None
-    """The command line that runs a configuration; nothing for studies without a job file."""
+    """The command line that runs a configuration; nothing for studies whose job nobody described."""
     created_s: float | None = None
     """Seconds since the epoch, as the next."""
     seen_s: float | None = None
@@ -51,8 +51,10 @@ class Subject:
 def subject_of(one: Opened) -> Subject:
     """A study that a storage holds, with the command line of its job file."""
     from lynceus.job.execution import command_line
+    from lynceus.job.told import has_command
 
-    command = partial(command_line, one.prepared.job)
+    job = one.prepared.job
+    command = partial(command_line, job) if has_command(job) else None
     record = one.record
     left = not one.study.pending and was_left(one.storage, record)
     return Subject(one.study, one.baseline, command, record.created_s, record.seen_s, left)

@@ -45,6 +45,7 @@ def trial_view(
             "launched_s": record.launched_s,
             "heartbeat_s": record.heartbeat_s,
             "settled_s": record.settled_s,
+            "unwanted": record.unwanted,
             "worker": None if record.worker is None else record.worker.split("/")[0],
             "command": None if subject.command is None else subject.command(problem.space.point(row)),
             "outcome": None
