@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 if TYPE_CHECKING:
     from postgres import Server
+    from slurm_bench import SlurmBench
 
 # Runs are repeatable and never fail by the clock: the machine that tests may be busy.
 settings.register_profile(
@@ -27,3 +28,21 @@ def postgres() -> "Iterator[Server]":
 
     with server() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SlurmBench]":
+    """A real Slurm of four nodes, started on first use."""
+    from slurm_bench import missing, slurm
+
+    if reason := missing():
+        pytest.skip(reason)
+    with slurm(tmp_path_factory.mktemp("slurm")) as bench:
+        yield bench
+
+
+@pytest.fixture
+def slurm(slurm_cluster: "SlurmBench", monkeypatch: pytest.MonkeyPatch) -> "SlurmBench":
+    """The cluster, as this process's commands see it."""
+    monkeypatch.setenv("SLURM_CONF", slurm_cluster.environment["SLURM_CONF"])
+    return slurm_cluster

@@ -31,6 +31,11 @@ def write_first(path: str, record: dict[str, Any]) -> bool:
     """Like `write_whole`, but only the first writer succeeds, also between machines that share a disk without locks."""
     passing = f"{path}.{os.getpid()}.{time.monotonic_ns()}.new"
     write_whole(passing, record)
+    return _name_first(passing, path)
+
+
+def _name_first(passing: str, path: str) -> bool:
+    """Give a file its name unless the name is taken; the passing name is gone either way."""
     try:
         os.link(passing, path)
     except FileExistsError:
@@ -41,7 +46,6 @@ def write_first(path: str, record: dict[str, Any]) -> bool:
         if os.path.exists(path):  # a disk without links: the lock of the run must do
             return False
         os.rename(passing, path)
-        return True
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(passing)
@@ -58,7 +62,7 @@ def reserve(path: str, size: int) -> None:
 
 
 def write_reserved(room: str, path: str, record: dict[str, Any]) -> None:
-    """Write JSON into reserved room, then give it its name."""
+    """Write JSON into reserved room, then give it its name unless somebody was first."""
     descriptor = os.open(room, os.O_WRONLY)
     try:
         data = json.dumps(record).encode()
@@ -68,7 +72,7 @@ def write_reserved(room: str, path: str, record: dict[str, Any]) -> None:
         os.ftruncate(descriptor, size)
     finally:
         os.close(descriptor)
-    os.rename(room, path)
+    _name_first(room, path)
 
 
 def make_durable(path: str) -> None:
