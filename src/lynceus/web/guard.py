@@ -19,6 +19,8 @@ from lynceus.web.faults import FaultError, fault_answer
 
 MOST_BYTES = 2_000_000
 """Largest body of a request; a job file is far smaller."""
+_MOST_SKIPPED = 8
+"""So many times the largest body are read and thrown away before the connection is closed."""
 API = "/api/v1"
 _ALWAYS = frozenset({f"{API}/session", f"{API}/health", f"{API}/openapi.json"})
 """What needs no token: to sign in, to be told that the server lives, to read what it offers."""
@@ -148,29 +150,41 @@ class Guard:
             await fault_answer(400, "Content-Length is not a number.")(scope, receive, send)
             return
         if int(announced) > self.most_bytes:
+            await self._skip(receive)
             await fault_answer(413, sentence, {"Connection": "close"})(scope, receive, send)
             return
-        seen, answered = 0, False
+        seen = 0
 
         async def counted() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > self.most_bytes:
-                raise FaultError(413, sentence, {"Connection": "close"})
+                raise FaultError(413, sentence)
             return message
 
-        async def noticed(message: Message) -> None:
-            nonlocal answered
-            answered = True
-            await send(message)
+        async def unless_too_large(message: Message) -> None:
+            # Whatever the application made of a body that it was not given whole, nobody is told.
+            if seen <= self.most_bytes:
+                await send(message)
 
         try:
-            await self.app(scope, counted, noticed)
-        except FaultError as refused:
-            if answered:
+            await self.app(scope, counted, unless_too_large)
+        except FaultError:
+            if seen <= self.most_bytes:
                 raise
-            await fault_answer(refused.status, str(refused), refused.headers)(scope, receive, send)
+        if seen > self.most_bytes:
+            await self._skip(receive)
+            await fault_answer(413, sentence, {"Connection": "close"})(scope, receive, send)
+
+    async def _skip(self, receive: Receive) -> None:
+        """Let a body that is too large pass by, as far as is reasonable: who still sends does not hear an answer."""
+        skipped = 0
+        while skipped < _MOST_SKIPPED * self.most_bytes:
+            message = await receive()
+            skipped += len(message.get("body", b""))
+            if not message.get("more_body", False):
+                return
 
 
 def _cookie(headers: Headers) -> str | None:
