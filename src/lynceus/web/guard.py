@@ -153,11 +153,12 @@ class Guard:
             await self._skip(receive)
             await fault_answer(413, sentence, {"Connection": "close"})(scope, receive, send)
             return
-        seen = 0
+        seen, more = 0, True
 
         async def counted() -> Message:
-            nonlocal seen
+            nonlocal seen, more
             message = await receive()
+            more = message.get("more_body", False)
             seen += len(message.get("body", b""))
             if seen > self.most_bytes:
                 raise FaultError(413, sentence)
@@ -174,7 +175,8 @@ class Guard:
             if seen <= self.most_bytes:
                 raise
         if seen > self.most_bytes:
-            await self._skip(receive)
+            if more:
+                await self._skip(receive)
             await fault_answer(413, sentence, {"Connection": "close"})(scope, receive, send)
 
     async def _skip(self, receive: Receive) -> None:
