@@ -29,18 +29,21 @@ histories = st.lists(
 ).map(tuple)
 
 
-@given(histories, st.integers(0, 2), st.integers(0, 2))
+@given(histories, st.integers(0, 2), st.integers(0, 2), st.integers(0, 2))
 def test_a_row_is_open_again_exactly_while_its_tries_last(
-    history: tuple[Observation, ...], infra: int, job: int
+    history: tuple[Observation, ...], infra: int, job: int, preempted: int
 ) -> None:
-    conduct = Conduct(retries_infra=infra, retries_job=job)
+    conduct = Conduct(retries_infra=infra, retries_job=job, retries_preempted=preempted)
     open_rows = Situation.present(problem_of(), as_seen(history, conduct)).open
     for row in range(6):
         mine = [seen.outcome for seen in history if seen.row == row]
-        not_its_fault = sum(one.reason in (Reason.INFRA, Reason.PREEMPTED) for one in mine)
+        machines = sum(one.reason is Reason.INFRA for one in mine)
+        interruptions = sum(one.reason is Reason.PREEMPTED for one in mine)
         its_fault = sum(one.reason in (Reason.JOB, Reason.OOM) for one in mine)
         over = any(one.end is not End.FAILED or one.reason is Reason.USER for one in mine)
-        assert open_rows[row] == (not over and not_its_fault <= infra and its_fault <= job)
+        assert open_rows[row] == (
+            not over and machines <= infra and interruptions <= preempted and its_fault <= job
+        )
 
 
 @given(histories)
@@ -80,7 +83,7 @@ def test_a_success_ends_the_row_of_failures() -> None:
 
 
 def test_a_failure_by_itself_is_never_suggested_again_and_others_are() -> None:
-    study = Study(problem_of(), preset("sweep"), conduct=Conduct(max_failures=0, retries_infra=1))
+    study = Study(problem_of(), preset("sweep"), conduct=Conduct(max_failures=0, retries_infra=1, retries_preempted=2))
     asked: list[tuple[object, str]] = []
     reasons = {1: "job", 2: "oom", 3: "infra", 4: "preempted"}
     while (trial := study.ask()) is not None:
@@ -92,8 +95,8 @@ def test_a_failure_by_itself_is_never_suggested_again_and_others_are() -> None:
         else:
             study.tell(trial, runtime=50.0 - n)
     counts = {n: sum(one == n for one, _ in asked) for n in range(1, 7)}
-    assert counts == {1: 1, 2: 1, 3: 2, 4: 2, 5: 1, 6: 1}
-    assert study.spent_usd == pytest.approx(1 + 1 + 2 + 2 + 45 + 44)
+    assert counts == {1: 1, 2: 1, 3: 2, 4: 3, 5: 1, 6: 1}
+    assert study.spent_usd == pytest.approx(1 + 1 + 2 + 3 + 45 + 44)
 
 
 def test_the_best_is_run_again_before_it_is_recommended() -> None:

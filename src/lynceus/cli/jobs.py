@@ -105,6 +105,7 @@ def plan_shown(prepared: Prepared, predicted: Forecast, parallel: int) -> Render
     from rich.markup import escape
     from rich.table import Table
 
+    from lynceus.job.machines import price_sources
     from lynceus.units import format_duration, format_money
 
     problem, usd = prepared.problem, format_money
@@ -117,6 +118,8 @@ def plan_shown(prepared: Prepared, predicted: Forecast, parallel: int) -> Render
         "price",
         f"{usd(predicted.price_low)} to {usd(predicted.price_high)} per hour (median {usd(predicted.price_median)})",
     )
+    for said in price_sources(prepared.job):
+        table.add_row("prices", escape(said))
     limits = ", ".join(str(limit) for limit in problem.limits) or "no limits"
     table.add_row("goal", escape(f"{problem.goal}; {limits}"))
     budget = [usd(problem.budget.usd)] if problem.budget.usd < float("inf") else []

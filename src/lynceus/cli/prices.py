@@ -149,7 +149,7 @@ def _print_kept(kept: list[Catalog], output: Output) -> None:
         return
     for one in kept:
         regions = len({offer.region for offer in one.offers})
-        typer.echo(f"{one.cloud}: {len(one.offers)} prices in {regions} regions, {_source(one)}")
+        typer.echo(f"{len(one.offers)} prices in {regions} regions: {one.about()}")
         _warn(one)
 
 
@@ -170,16 +170,10 @@ def _print_offers(found: Iterable[Offer]) -> None:
 
 
 def _print_sources(used: Mapping[str, Catalog]) -> None:
-    for cloud, catalog in used.items():
-        typer.echo(f"{cloud}: {_source(catalog)}")
+    for catalog in used.values():
+        typer.echo(f"prices: {catalog.about()}")
     for catalog in used.values():
         _warn(catalog)
-
-
-def _source(catalog: Catalog) -> str:
-    days = catalog.age_days()
-    age = "today's" if days < 1 else f"{days:.0f} days old"
-    return f"prices of {catalog.date} ({age}), {catalog.source}"
 
 
 def _warn(catalog: Catalog) -> None:

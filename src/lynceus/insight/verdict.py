@@ -79,7 +79,15 @@ def cost_basis(problem: Problem, answer: Recommendation) -> str:
     fee = f" + {format_money(tariff.fee_usd)}" if tariff.fee_usd else ""
     rounded = f", billed per {format_duration(tariff.granularity_s)}" if tariff.granularity_s else ""
     how = "measured" if answer.measured else "predicted"
-    return f"{hourly}/h × {time}{fee} = {format_money(answer.cost_usd)} ({how}{rounded})"
+    return f"{hourly}/h × {time}{fee}{_restarts(problem, answer)} = {format_money(answer.cost_usd)} ({how}{rounded})"
+
+
+def _restarts(problem: Problem, answer: Recommendation) -> str:
+    """What interruptions add on average; nothing for machines that stay."""
+    if problem.restarts is None or not problem.restarts.rate_per_s[answer.row] > 0:
+        return ""
+    undisturbed = problem.tariff.charge(answer.seconds, float(problem.price[answer.row]))
+    return f" + {format_money(max(answer.cost_usd - undisturbed, 0.0))} for restarts"
 
 
 def _baseline(problem: Problem, policy: Policy, history: History, row: int | None, seed: int) -> tuple[float, bool]:

@@ -15,6 +15,7 @@ from lynceus.errors import InfrastructureError
 from lynceus.executor.command import LocalJob, as_text, shown, variable
 from lynceus.executor.directory import directory_of
 from lynceus.executor.executor import Executor, Request
+from lynceus.executor.interrupting import Interrupting
 from lynceus.executor.plugin import Setting
 from lynceus.executor.shape import Shape
 from lynceus.job.executors import executor_section
@@ -74,8 +75,9 @@ def executor_of(prepared: Prepared, secrets: Mapping[str, str]) -> Iterator[Exec
     """Runs trials where the job file says, for as long as the context lasts; runs outlive it."""
     plugin, options = executor_section(prepared.job)
     executor = plugin.make(setting_of(prepared, secrets), options)
+    spot = prepared.job.spec.resources.spot
     try:
-        yield executor
+        yield Interrupting(executor, prepared.problem, prepared.job.spec.seed) if spot.rehearse else executor
     finally:
         close = getattr(executor, "close", None)
         if close is not None:

@@ -137,6 +137,12 @@ def limits_of(job: Job, space: Space, field: str) -> FloatArray | None:
     return np.asarray(space.columns[column] * space.columns["num_nodes"], dtype=np.float64)
 
 
+def price_sources(job: Job) -> list[str]:
+    """Where the prices of a job's machines come from and how old they are, one sentence per cloud."""
+    sources = () if job.machines is None else job.machines.sources
+    return [Catalog(one.cloud, (), one.source, one.as_of_s).about() for one in sources]
+
+
 def stale_prices(job: Job) -> list[str]:
     """A sentence for every cloud whose prices are older than a month."""
     sources = () if job.machines is None else job.machines.sources

@@ -31,6 +31,9 @@ class SpotSection(Section):
     on_demand: bool = Field(
         default=True, description="false: never moved; it is tried again as often as trial.retries.preempted says"
     )
+    rehearse: bool = Field(
+        default=False, description="end trials on spot machines at this rate by ourselves, to see what happens then"
+    )
 
 
 class ResourcesSection(Section):
@@ -67,7 +70,7 @@ class ResourcesSection(Section):
     @classmethod
     def _positive(cls, value: object) -> object:
         if isinstance(value, bool) or (isinstance(value, int | float) and not value > 0):
-            raise ValueError(f"{str(value)[:60]!r} came: give an amount above 0, or an expression over columns.")
+            raise ValueError(f"{str(value)[:60]} came: give an amount above 0, or an expression over columns.")
         return value
 
     @field_validator("num_nodes", mode="after")

@@ -83,6 +83,12 @@ class Catalog:
         """The day of the prices, such as 2026-11-15."""
         return time.strftime("%Y-%m-%d", time.gmtime(self.as_of_s))
 
+    def about(self, now_s: float | None = None) -> str:
+        """Source and age in one clause, such as: aws of 2026-11-15 (3 days old), aws.csv."""
+        days = self.age_days(now_s)
+        age = "today's" if days < 1 else "1 day old" if days < 2 else f"{days:.0f} days old"
+        return f"{self.cloud} of {self.date} ({age}), {self.source}"
+
     def warning(self, now_s: float | None = None) -> str | None:
         """A sentence about prices that are too old; nothing when they are fresh."""
         if not self.stale(now_s):

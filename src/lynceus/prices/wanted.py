@@ -117,7 +117,8 @@ class Wanted:
         for name, shown, keeps, known in self._conditions():
             kept = [one for one in left if keeps(one)]
             if not kept:
-                raise InputError(f"{name}: {shown} leaves none of the {len(left)} machines before it.{known(left)}")
+                count = f"of the {len(left)} machines that are left" if len(left) > 1 else "machine that is left"
+                raise InputError(f"{name}: {shown} matches none {count}.{known(left)}")
             left = kept
         priced = [one for one in left if all(one.price(spot) is not None for spot in spots)]
         if not priced:
