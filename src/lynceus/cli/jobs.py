@@ -118,8 +118,8 @@ def plan_shown(prepared: Prepared, predicted: Forecast, parallel: int) -> Render
         "price",
         f"{usd(predicted.price_low)} to {usd(predicted.price_high)} per hour (median {usd(predicted.price_median)})",
     )
-    for said in price_sources(prepared.job):
-        table.add_row("prices", escape(said))
+    for source in price_sources(prepared.job):
+        table.add_row("prices", escape(source))
     limits = ", ".join(str(limit) for limit in problem.limits) or "no limits"
     table.add_row("goal", escape(f"{problem.goal}; {limits}"))
     budget = [usd(problem.budget.usd)] if problem.budget.usd < float("inf") else []

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from lynceus.executor.executor import Belonging, Executor, Request, Sweeps
+from lynceus.executor.executor import Belonging, Executor, Request
 from lynceus.history import Outcome, Reason
 from lynceus.problem import Problem
 from lynceus.randomness import generator
@@ -59,14 +60,14 @@ class Interrupting:
 
     def belongings(self) -> list[Belonging]:
         """What the inner executor has outside the storage."""
-        sweeps: Sweeps | None = self._inner if hasattr(self._inner, "belongings") else None
-        return [] if sweeps is None else sweeps.belongings()
+        inner: Any = self._inner
+        return inner.belongings() if hasattr(inner, "belongings") else []
 
     def end(self, belonging: Belonging) -> None:
         """End or remove it."""
-        sweeps: Sweeps | None = self._inner if hasattr(self._inner, "end") else None
-        if sweeps is not None:
-            sweeps.end(belonging)
+        inner: Any = self._inner
+        if hasattr(inner, "end"):
+            inner.end(belonging)
 
     def _take_back(self, ticket: str) -> None:
         try:
