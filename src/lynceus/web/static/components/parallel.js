@@ -1,21 +1,25 @@
 // Parallel coordinates: one axis per parameter and one for the goal; each finished run is a line, good ones stand out.
 
 import { el, nothing, shape, show } from "../lib/dom.js";
-import { goalOf, many, shown } from "../lib/format.js";
+import { count, goalOf, many, shown } from "../lib/format.js";
 import { extent, scale, ticks, wide } from "../lib/scale.js";
 import { colour, onColours } from "../lib/theme.js";
-import { goalValue } from "../lib/trials.js";
+import { goalValue, TIMEOUT } from "../lib/trials.js";
 
-const HEIGHT = 300, TOP = 46, BOTTOM = 16, SIDE = 60, MOST_LINES = 2000, LEAST_AXIS = 88;
+const HEIGHT = 300, TOP = 46, BOTTOM = 16, SIDE = 86, MOST_LINES = 2000, LEAST_AXIS = 88;
 const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 
-/** Runs in three parts by their goal: the best tenth, the better half, the rest. */
+/** Finished runs, those that kept every limit first, the best of them first; then stopped ones, which have no goal. */
 const ranked = (store, goal) => {
-  const places = [];
-  for (let place = 0; place < store.size; place++) if (goalValue(store, place, goal) !== null) places.push(place);
+  const places = [], stopped = [], values = new Array(store.size);
+  for (let place = 0; place < store.size; place++) {
+    values[place] = goalValue(store, place, goal);
+    if (values[place] !== null) places.push(place);
+    else if (store.state[place] === TIMEOUT) stopped.push(place);
+  }
   const sign = goal.maximise ? -1 : 1;
-  places.sort((a, b) => (store.keeps[b] - store.keeps[a]) || sign * (goalValue(store, a, goal) - goalValue(store, b, goal)));
-  return places.slice(0, MOST_LINES);
+  places.sort((a, b) => (store.keeps[b] - store.keeps[a]) || sign * (values[a] - values[b]));
+  return { finished: places.slice(0, MOST_LINES), stopped: stopped.slice(-MOST_LINES), all: places.length + stopped.length };
 };
 
 const axesOf = (store, places, goal, width) => {
@@ -25,7 +29,7 @@ const axesOf = (store, places, goal, width) => {
     if (parameter === null) {
       const range = extent(places.map((place) => goalValue(store, place, goal)));
       const at = scale(...range, HEIGHT - BOTTOM, TOP, wide(range), 0);
-      return { x, name: goal.label, y: (place) => at(goalValue(store, place, goal)), marks: ticks(at, 5, goal.metric === "time").map((tick) => [at(tick), goal.text(tick)]) };
+      return { x, name: goal.label, y: (place) => { const own = goalValue(store, place, goal); return own === null ? null : at(own); }, marks: ticks(at, 5, goal.metric === "time").map((tick) => [at(tick), goal.text(tick)]) };
     }
     const last = parameter.values.length - 1 || 1, codes = store.params[parameter.name];
     const y = (code) => HEIGHT - BOTTOM - (parameter.values.length === 1 ? 0.5 : code / last) * (HEIGHT - BOTTOM - TOP);
@@ -45,7 +49,7 @@ const trace = (path, axes, place) => {
   }
 };
 
-const paint = (canvas, axes, places, store, width) => {
+const paint = (canvas, axes, { finished: places, stopped }, store, width) => {
   const ratio = devicePixelRatio || 1;
   canvas.width = width * ratio;
   canvas.height = HEIGHT * ratio;
@@ -54,8 +58,8 @@ const paint = (canvas, axes, places, store, width) => {
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
   const good = places.filter((place) => store.keeps[place]), best = good.slice(0, Math.max(1, Math.ceil(good.length / 10)));
-  const parts = [[places.filter((place) => !store.keeps[place]), "late", [4, 3]], [good.slice(best.length), "kept", []], [best, "accent", []]];
-  const crowd = Math.min(1, 60 / places.length);
+  const parts = [[stopped, "stopped", [1.5, 3]], [places.filter((place) => !store.keeps[place]), "late", [4, 3]], [good.slice(best.length), "kept", []], [best, "accent", []]];
+  const crowd = Math.min(1, 60 / (places.length + stopped.length));
   for (const [which, name, dash] of parts) {
     const path = new Path2D(), strong = name === "accent";
     for (const place of which) trace(path, axes, place);
@@ -83,13 +87,13 @@ export const parallel = (element, data) => {
   let now = data, pending = 0, visible = false, dirty = true, seenWidth = 0;
   const canvas = el("canvas", { "aria-hidden": "true" }), note = el("p", { class: "quiet" });
   const holder = el("div", { class: "plot scroll", tabindex: "0", role: "img" });
-  const keys = el("ul", { class: "legend", "aria-label": "Legend" }, [["best", "best tenth"], ["kept-line", "kept every limit"], ["late-line", "broke a limit"]].map(([name, text]) => el("li", {}, shape("svg", { viewBox: "0 0 22 12", width: 22, height: 12, "aria-hidden": "true" }, shape("path", { d: "M1 6H21", class: "line " + name })), text)));
+  const keys = el("ul", { class: "legend", "aria-label": "Legend" }, [["best", "best tenth"], ["kept-line", "kept every limit"], ["late-line", "broke a limit"], ["stopped-line", "stopped early: no goal"]].map(([name, text]) => el("li", {}, shape("svg", { viewBox: "0 0 22 12", width: 22, height: 12, "aria-hidden": "true" }, shape("path", { d: "M1 6H21", class: "line " + name })), text)));
   const table = el("details", { class: "data" }, el("summary", {}, "Show as a table"), el("p", { class: "quiet" }, "The table of trials below lists every run with its parameters; sort it by any column."));
   show(element, holder, note, keys, table);
   const render = () => {
     dirty = false;
     seenWidth = element.clientWidth;
-    const goal = goalOf(now.head.objective), places = ranked(now.store, goal);
+    const goal = goalOf(now.head.objective), runs = ranked(now.store, goal), places = runs.finished;
     keys.hidden = table.hidden = note.hidden = !places.length;
     if (!places.length) { show(holder, nothing("No run has finished yet.")); holder.setAttribute("aria-label", "Parallel coordinates: no run has finished yet"); return; }
     const width = Math.max(element.clientWidth, 2 * SIDE + LEAST_AXIS * now.store.parameters.length);
@@ -98,8 +102,8 @@ export const parallel = (element, data) => {
     holder.setAttribute("aria-label", `Parallel coordinates over ${many(now.store.parameters.length, "parameter")}. The best run has ${best.join(", ")}: ${goal.label} ${goal.text(goalValue(now.store, places[0], goal))}.`);
     show(holder, el("div", { class: "layers" }, canvas, frame(axes, width)));
     holder.firstChild.style.width = width + "px";
-    paint(canvas, axes, places, now.store, width);
-    note.textContent = now.store.size > places.length && places.length === MOST_LINES ? `The best ${MOST_LINES} finished runs are drawn.` : "";
+    paint(canvas, axes, runs, now.store, width);
+    note.textContent = runs.all > places.length + runs.stopped.length ? `The best ${count(places.length)} finished and the last ${count(runs.stopped.length)} stopped runs are drawn, of ${count(runs.all)}.` : "";
   };
   const again = () => {
     dirty = true;

@@ -26,7 +26,7 @@ const CARDS = [
   ["why", "Why this next?", null, "w12", why],
   ["importance", "Which parameters matter", "Share of the believed variation that each explains by itself. Choose one to see what its values do.", "w6", importance],
   ["calibration", "Predicted against seen", null, "w6", calibration],
-  ["parallel", "Parameters of all runs", "Each line is a finished run, from its parameters to its goal.", "w12", parallel],
+  ["parallel", "Parameters of all runs", "Each line is a run, from its parameters to its goal.", "w12", parallel],
   ["trials-card", "Trials", null, "w12", trialsTable],
 ];
 

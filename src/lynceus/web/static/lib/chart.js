@@ -7,7 +7,7 @@ import { colour, onColours } from "./theme.js";
 
 export const MANY = 2000;
 const MOST_ROWS = 500;
-const PAD = { left: 62, right: 16, top: 12, bottom: 42 };
+const PAD = { left: 72, right: 16, top: 12, bottom: 42 };
 
 // Shapes besides colours: each kind of run is told apart without seeing its colour.
 const OUTLINES = {

@@ -1,0 +1,90 @@
+"""Made-up studies with real ledgers: a Spark-like job whose times follow a formula, driven through ask and tell."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from lynceus.cli.opened import Opened, create_or_open
+from lynceus.trial import Trial
+
+JOB = """\
+version: 1
+name: {name}
+run: [spark-submit, --num-executors, "${{nodes}}", --executor-memory, "${{memory}}", --conf, "spark.sql.shuffle.partitions=${{partitions}}", sessions.py]
+space:
+  machine: {{ordinal: [m6.large, m6.xlarge, m6.2xlarge]}}
+  nodes: {{int: [2, 16], step: 2}}
+  memory: [4g, 8g, 12g]
+  partitions: {{int: [50, 800], log: true, steps: 5}}
+  codec: [lz4, zstd]
+derived:
+  cores: {{map: machine, values: {{m6.large: 2, m6.xlarge: 4, m6.2xlarge: 8}}}}
+price: 0.048 * cores * nodes
+billing: {{boot: 90s}}
+constraints: ["runtime <= {deadline}", "accuracy >= 0.9"]
+budget: {{cost: {budget} USD}}
+policy: {policy}
+seed: {seed}
+baseline: {{machine: m6.2xlarge, nodes: 8, memory: 8g, partitions: 50, codec: lz4}}
+"""
+
+
+def job_file(
+    folder: Path, name: str, *, deadline: str = "45m", budget: float = 25.0, policy: str = "lynceus", seed: int = 7
+) -> Path:
+    """A job file in a folder."""
+    file = folder / f"{name}.yaml"
+    file.write_text(JOB.format(name=name, deadline=deadline, budget=budget, policy=policy, seed=seed), encoding="utf-8")
+    return file
+
+
+def seconds_of(trial: Trial, luck: np.random.Generator) -> float:
+    """How long a run would take: Amdahl's law, too few and too many partitions, swapping, and noise."""
+    params = trial.params
+    cores = {"m6.large": 2, "m6.xlarge": 4, "m6.2xlarge": 8}[str(params["machine"])] * int(str(params["nodes"]))
+    partitions = float(str(params["partitions"]))
+    swapping = {"4g": 1.5, "8g": 1.06, "12g": 1.0}[str(params["memory"])]
+    spread = 1 + 0.16 * math.log(partitions / (8 * cores)) ** 2
+    codec = 0.93 if params["codec"] == "zstd" else 1.0
+    return float((260 + 21_000 / cores * swapping * spread * codec) * luck.lognormal(0, 0.04))
+
+
+def drive(one: Opened, trials: int, *, seed: int = 7) -> None:
+    """Ask and tell so many times; now and then a run fails."""
+    luck = np.random.default_rng(seed)
+    study = one.study
+    for _ in range(trials):
+        trial = study.ask()
+        if trial is None:
+            return
+        seconds = seconds_of(trial, luck)
+        failing = trial.params["memory"] == "4g" and trial.params["partitions"] == 50
+        if failing:
+            study.tell(
+                trial, runtime=90.0, state="FAIL", reason="oom", detail="exit code 137: java.lang.OutOfMemoryError"
+            )
+        elif trial.timeout is not None and seconds > trial.timeout:
+            study.tell(trial, runtime=trial.timeout, state="TIMEOUT")
+        else:
+            curve = [(seconds * step / 20, 1 - (1 - step / 20) ** 1.3) for step in range(1, 21)]
+            study.tell(trial, runtime=seconds, accuracy=float(luck.normal(0.93, 0.012)), progress=curve)
+
+
+def made_up(
+    folder: Path,
+    name: str,
+    trials: int,
+    *,
+    seed: int = 7,
+    policy: str = "lynceus",
+    budget: float = 25.0,
+    deadline: str = "45m",
+) -> Opened:
+    """A study of a made-up job with some trials, in `studies.db` of the folder."""
+    file = job_file(folder, name, seed=seed, policy=policy, budget=budget, deadline=deadline)
+    one = create_or_open(str(file), f"sqlite:///{folder}/studies.db")
+    drive(one, trials, seed=seed)
+    return one
