@@ -56,12 +56,16 @@ class RayExecutor:
         root: str | Path = ".lynceus",
         options: RayOptions | None = None,
         shape: Callable[[int], Shape] | None = None,
+        line: Line | None = None,
     ) -> None:
+        """`line` is a connection that several executors share; whoever made it closes it."""
         self._problem, self._job = problem, job
         self._root = Path(root).resolve()
         self._options = RayOptions() if options is None else options
         self._shape = shape
-        self._line = Line(self._options.address)
+        self._line = Line(self._options.address) if line is None else line
+        self._owns_line = line is None
+        self._waiting: dict[str, dict[str, Any]] = {}
         self._packed: tuple[str, bytes] | None = None
         self._studies: set[str] = set()
         self._starts: dict[str, int] = {}
@@ -82,7 +86,8 @@ class RayExecutor:
             with contextlib.suppress(AwayError):
                 for study in self._studies:
                     self._line.ask("unship", name=study)
-        self._line.close()
+        if self._owns_line:
+            self._line.close()
 
     # What every executor promises --------------------------------------------------------------------------------------
 
@@ -93,8 +98,9 @@ class RayExecutor:
         prepare(directory, request, self._job)
         ticket = str(directory)
         if kept(ticket) is None:
+            self._waiting[ticket] = read_request(ticket)
             with contextlib.suppress(AwayError):
-                self._hand_over(ticket, read_request(ticket))
+                self._hand_over_waiting()
         return ticket
 
     def collect(self, ticket: str) -> Outcome | None:
@@ -102,6 +108,7 @@ class RayExecutor:
         request = read_request(ticket)
         told = kept(ticket)
         try:
+            self._hand_over_waiting()
             told = self._pursued(ticket, request) if told is None else told
             if told is not None:
                 self._clear(ticket, request)
@@ -168,6 +175,14 @@ class RayExecutor:
         elif found["infeasible"]:
             return self._no_room(ticket, request)
         return None
+
+    def _hand_over_waiting(self) -> None:
+        """All runs that were launched while the cluster could not be reached: none must wait for questions about itself."""
+        for ticket, request in list(self._waiting.items()):
+            self._line.ask("look", name=run_name(request))  # raises before anything is prepared
+            if kept(ticket) is None and os.path.exists(ticket) and not Path(ticket, files.CANCEL).exists():
+                self._hand_over(ticket, request)
+            del self._waiting[ticket]
 
     def _hand_over(self, ticket: str, request: dict[str, Any]) -> None:
         """Everything that the cluster needs to run it. Secrets are in one value of their own that only the keeper gets."""

@@ -31,7 +31,7 @@ class Line:
     """One porter at a time for one cluster."""
 
     def __init__(self, address: str) -> None:
-        self._address = address
+        self._address, self._owner = address, os.getpid()
         self._porter: subprocess.Popen[bytes] | None = None
         self._joined = False
         self._began_s = 0.0
@@ -53,7 +53,6 @@ class Line:
     def ask(self, do: str, **more: Any) -> Any:
         """The porter's answer; `AwayError` at once when there is nobody to ask."""
         self._be_there()
-        assert self._porter is not None
         self._send({"do": do, **more})
         answer = self._answer(_ANSWER_S)
         if answer is None:
@@ -89,6 +88,8 @@ class Line:
             porter.wait()
 
     def _be_there(self) -> None:
+        if os.getpid() != self._owner:  # we are a fork: the porter is our parent's
+            self._owner, self._porter, self._joined = os.getpid(), None, False
         if self._porter is None:
             if time.monotonic() < self._again_s:
                 raise AwayError(self._why)

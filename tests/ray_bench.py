@@ -1,0 +1,132 @@
+"""A real Ray cluster for tests: a head and further nodes as processes of this machine, started by a process of its own, ended with it.
+
+Line in: a JSON object, `{"add": {…}}`, `{"kill": NUMBER}` or `{"stop": true}`. Line out: one JSON object for each.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_SMALL = {"object_store_memory": 80 << 20, "include_dashboard": False}
+
+
+def serve(folder: str) -> None:
+    """The other process: it alone loads Ray."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster()
+    nodes: list[Any] = []
+    for line in sys.stdin:
+        asked = json.loads(line)
+        answer: dict[str, Any] = {}
+        if "add" in asked:
+            further = {"temp_dir": folder} if not nodes else {}
+            nodes.append(cluster.add_node(**_SMALL, **further, **asked["add"]))
+            answer = {"node": len(nodes) - 1, "address": cluster.address}
+        elif "kill" in asked:
+            cluster.remove_node(nodes[asked["kill"]], allow_graceful=False)
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+        if "stop" in asked:
+            break
+    cluster.shutdown()
+
+
+class Bench:
+    """Our end of the pipe."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.address = ""
+        self._clients: list[subprocess.Popen[bytes]] = []
+        environment = {**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+        with (folder / "bench.log").open("wb") as log:
+            self._server = subprocess.Popen(
+                [sys.executable, __file__, str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=environment,
+                start_new_session=True,
+            )
+
+    def add(self, **resources: Any) -> int:
+        """A further node; the first one is the head. Returns its number."""
+        answer = self._ask({"add": resources})
+        self.address = answer["address"]
+        return int(answer["node"])
+
+    def kill(self, node: int) -> None:
+        """SIGKILL for everything that makes up a node."""
+        self._ask({"kill": node})
+
+    def client(self) -> str:
+        """An address `ray://…` by which the cluster can be reached from anywhere."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [sys.executable, "-m", "ray.util.client.server", f"--address={self.address}", f"--port={port}"]
+        self._clients.append(
+            subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd=self.folder
+            )
+        )
+        return f"ray://127.0.0.1:{port}"
+
+    def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.flush()
+        line = self._server.stdout.readline()
+        assert line, f"the cluster ended: {(self.folder / 'bench.log').read_text()[-2000:]}"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        for client in self._clients:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(client.pid, signal.SIGKILL)
+            client.wait()
+        with contextlib.suppress(BrokenPipeError, AssertionError):
+            self._ask({"stop": True})
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._server.stdin.close()
+        self._server.stdout.close()
+        self._server.wait()
+
+
+@contextlib.contextmanager
+def bench(**head: Any) -> Iterator[Bench]:
+    """A cluster of one head; skips where Ray is not installed."""
+    if find_spec("ray") is None:
+        pytest.skip("Ray is not installed: pip install 'lynceus[ray]'")
+    folder = Path(tempfile.mkdtemp(prefix="lr-", dir="/tmp"))  # names of sockets are short
+    running = Bench(folder)
+    try:
+        running.add(**head)
+        yield running
+    finally:
+        running.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
