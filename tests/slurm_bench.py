@@ -47,6 +47,7 @@ MessageTimeout=5
 InactiveLimit=0
 MinJobAge=300
 JobRequeue=0
+JobSubmitPlugins=lua
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 {nodes}
@@ -55,6 +56,21 @@ PartitionName=small Nodes=cheap[1-2] MaxTime=INFINITE MaxNodes=1 State=UP
 PartitionName=short Nodes=dear[1-2] MaxTime=2 State=UP
 PartitionName=down Nodes=dear2 MaxTime=INFINITE State=DOWN
 """
+
+
+_QUOTA = """\
+function slurm_job_submit(job, partitions, user)
+  local file = io.open("{folder}/refuse", "r")
+  if file == nil then return slurm.SUCCESS end
+  local code = file:read("*n")
+  file:close()
+  return code
+end
+function slurm_job_modify(job, record, partitions, user) return slurm.SUCCESS end
+return slurm.SUCCESS
+"""
+"""The controller refuses jobs with the error of this number for as long as the file `refuse` is there, as for a quota."""
+OVER_QUOTA = 2050
 
 
 def missing() -> str:
@@ -70,6 +86,8 @@ class SlurmBench:
     """Four nodes: cheap1, cheap2 (2 processors, feature `cheap`), dear1, dear2 (4 processors, feature `dear`)."""
 
     folder: Path
+    more: str = ""
+    """Further lines of the configuration."""
 
     def __post_init__(self) -> None:
         self.nodes = {"cheap1": 2, "cheap2": 2, "dear1": 4, "dear2": 4}
@@ -99,7 +117,8 @@ class SlurmBench:
             for name, cpus in self.nodes.items()
         ]
         text = _CONFIGURATION.format(folder=self.folder, port=self._ports["slurmctld"], nodes="\n".join(lines))
-        (self.folder / "slurm.conf").write_text(text)
+        (self.folder / "slurm.conf").write_text(text + self.more)
+        (self.folder / "job_submit.lua").write_text(_QUOTA.format(folder=self.folder))
         self._run(
             "munged", "--force", f"--key-file={key}", f"--socket={self.folder}/munge.sock", f"--pid-file={self.folder}/munged.pid",
             f"--log-file={self.folder}/munged.log", f"--seed-file={self.folder}/munged.seed",
@@ -138,6 +157,13 @@ class SlurmBench:
         if check and done.returncode:
             raise RuntimeError(f"{command}: {done.stderr}")
         return done.stdout
+
+    def refuse(self, error: int | None) -> None:
+        """Let the controller refuse every job with that error, or none."""
+        if error is None:
+            (self.folder / "refuse").unlink(missing_ok=True)
+        else:
+            (self.folder / "refuse").write_text(str(error))
 
     def jobs(self) -> list[str]:
         """Jobs that are not over."""

@@ -19,6 +19,7 @@ _FOR_EVER = re.compile(
     re.IGNORECASE,
 )
 """Refusals that waiting does not change."""
+_PREFIX = re.compile(r"^(?:\w+: )?(?:error: |fatal: )?(?:Batch job submission failed: |slurm_load_jobs error: )?")
 _KEPT = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|SLURM_CONF|SLURM_CLUSTERS|SBATCH_\w+|KRB5\w*|XDG_RUNTIME_DIR"
 )
@@ -39,9 +40,19 @@ OVER = frozenset(
     }
 )
 NEVER = frozenset(
-    "PartitionNodeLimit PartitionTimeLimit BadConstraints InvalidAccount InvalidQOS AccountNotAllowed QOSNotAllowed".split()
+    {
+        "PartitionNodeLimit",
+        "PartitionTimeLimit",
+        "BadConstraints",
+        "InvalidAccount",
+        "InvalidQOS",
+        "AccountNotAllowed",
+        "QOSNotAllowed",
+    }
 )
 """Reasons of a waiting job that do not pass by themselves."""
+HARDLY_EVER = frozenset({"PartitionConfig"})
+"""More than any node has, or than the nodes that are up now have: after a minute it is the former."""
 
 
 class UnreachableError(InfrastructureError):
@@ -107,12 +118,13 @@ def jobs() -> dict[str, SlurmJob]:
     return found
 
 
-def exit_code(job: str) -> tuple[int, str]:
-    """With which code a job ended, and the rest of what is known of its end."""
+def exit_code(job: str) -> int:
+    """With which code a job ended; 0 when that is not known any more."""
     done = _run(["scontrol", "--oneliner", "show", "job", job])
+    if done.returncode and _unreachable(_said(done)):
+        raise UnreachableError(f"the Slurm controller cannot be reached ({_said(done)})")
     code = re.search(r"\bExitCode=(\d+):(\d+)", done.stdout)
-    host = re.search(r"\bBatchHost=(\S+)", done.stdout)
-    return (int(code[1]) if code else 0), (host[1] if host else "")
+    return int(code[1]) if code else 0
 
 
 def cancel(job: str, *, waiting_only: bool = False) -> None:
@@ -132,11 +144,11 @@ def _unreachable(said: str) -> bool:
 
 
 def _said(done: subprocess.CompletedProcess[str]) -> str:
-    """The last line of an error, without the prefixes of the tool."""
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    text = lines[-1] if lines else f"{done.args[0]} ended with exit code {done.returncode}"
-    text = re.sub(r"^\w+: (?:error: |fatal: )?", "", text)
-    return re.sub(r"^Batch job submission failed: ", "", text).rstrip(".")
+    """What a tool complains about, without its prefixes."""
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip() and not line.startswith("Try ")]
+    if not lines:
+        return f"{done.args[0]} ended with exit code {done.returncode}"
+    return "; ".join(_PREFIX.sub("", line).rstrip(".") for line in lines[-2:])
 
 
 def _run(command: Sequence[str], text: str | None = None, lock: int | None = None) -> subprocess.CompletedProcess[str]:

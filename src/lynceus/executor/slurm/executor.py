@@ -25,6 +25,7 @@ from lynceus.history import Outcome
 from lynceus.problem import Problem
 from lynceus.supervisor import files
 from lynceus.supervisor.bundle import place_runner
+from lynceus.supervisor.look import last_sign_s
 from lynceus.supervisor.output import read_output
 
 _NOTE = "slurm.json"
@@ -35,6 +36,7 @@ _LAST_WORDS_S = 3.0
 """How long after a job's end its outcome may still be on its way through a network file system."""
 _STUBBORN_S = 30.0
 """A supervisor that was asked to end its run and has not done so after the grace period and this, is ended by Slurm."""
+_SURE_S = 60.0
 _NODE_ONLY = ("HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_")
 
 
@@ -53,6 +55,9 @@ class SlurmExecutor:
         """Ticket → when to try again, and how long to wait after that."""
         self._over_s: dict[str, float] = {}
         """Ticket → when its job was first seen to be over."""
+        self._signs: dict[str, tuple[float, float]] = {}
+        """Ticket → the last sign of life of a job that the controller has forgotten, and when it was seen."""
+        self._silent_s = 0.0
 
     def launch(self, request: Request) -> str:
         """Prepare the directory, from then on the run can be found; then submit it. What may pass is tried again by `collect`."""
@@ -172,7 +177,23 @@ class SlurmExecutor:
         first = self._over_s.setdefault(ticket, time.monotonic())
         if told is None and time.monotonic() - first < _LAST_WORDS_S:
             return None
-        return self._settle_for(ticket, request, note, job)
+        if job.state == "UNKNOWN" and self._still_alive(ticket):
+            return None  # a controller that lost its memory; the supervisor needs none
+        try:
+            return self._settle_for(ticket, request, note, job)
+        except client.UnreachableError:
+            return None
+
+    def _still_alive(self, ticket: str) -> bool:
+        """Whether the supervisor gives signs of life, seen by two looks."""
+        started = files.read_whole(os.path.join(ticket, files.STARTED))
+        if started is None:
+            return False
+        sign, (before, since) = last_sign_s(ticket, started), self._signs.get(ticket, (-1.0, 0.0))
+        if sign != before:
+            self._signs[ticket] = (sign, time.monotonic())
+            return True
+        return time.monotonic() - since < _LAST_WORDS_S
 
     def _not_yet_submitted(self, ticket: str, note: dict[str, Any]) -> dict[str, Any] | None:
         """Try again when it is time; give up when patience is at its end."""
@@ -208,7 +229,7 @@ class SlurmExecutor:
         if job.state == "PENDING":
             waited = time.time() - note.get("submitted_s", time.time())
             limit = self._options.max_queue
-            if job.reason in client.NEVER:
+            if job.reason in client.NEVER or (job.reason in client.HARDLY_EVER and waited > _SURE_S):
                 self._give_up(ticket, note, job, "job", why_never(job))
             elif limit is not None and waited > limit:
                 sentence = f"no capacity: it waited {waited:.0f} s in the queue (Slurm's reason: {job.reason})"
@@ -232,7 +253,7 @@ class SlurmExecutor:
             told = refined(told, job) if told.get("outside") else told
             files.write_whole(os.path.join(ticket, files.OUTCOME), told)
             return told
-        code, _ = (0, "") if job.state == "UNKNOWN" else client.exit_code(job.number)
+        code = 0 if job.state == "UNKNOWN" else client.exit_code(job.number)
         ending = end_of(job, request, ticket, code)
         asked = os.path.exists(os.path.join(ticket, files.CANCEL))
         if "ending" in note and not self._begun(ticket):
@@ -279,11 +300,12 @@ class SlurmExecutor:
         """What the controller says, asked at most every `poll` seconds, less often when it does not answer."""
         if time.monotonic() - self._asked_s >= self._options.poll:
             try:
-                self._jobs = client.jobs()
+                self._jobs, self._silent_s = client.jobs(), 0.0
                 self._asked_s = time.monotonic()
             except client.UnreachableError:
-                self._jobs = None
-                self._asked_s = time.monotonic() + 2 * self._options.poll
+                # Such a question takes seconds by itself, in which nobody asks for other runs.
+                self._jobs, self._silent_s = None, min(2 * self._silent_s + _FIRST_RETRY_S, _SLOWEST_RETRY_S)
+                self._asked_s = time.monotonic() + self._silent_s
         return self._jobs
 
     def _note(self, ticket: str) -> dict[str, Any]:

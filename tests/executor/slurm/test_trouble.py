@@ -1,0 +1,323 @@
+"""Everything that goes wrong with a cluster, on the real thing: a clear sentence, another try where that makes sense, nothing lost."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_runs import Bench, eventually, problem_of, processes_below
+from lynceus.errors import InputError
+from lynceus.executor.command import LocalJob
+from lynceus.executor.executor import Request
+from lynceus.executor.slurm import SlurmExecutor, SlurmOptions, client
+from lynceus.executor.slurm.executor import slurm_executor
+from lynceus.history import End, Outcome, Reason
+from lynceus.supervisor import files
+from slurm_bench import OVER_QUOTA, SlurmBench
+
+FAST = {"python": sys.executable, "poll": 0.2}
+LONG = "echo $$ > pids; touch ready; exec sleep 1000"
+
+
+class SlurmRuns(Bench):
+    """Like local runs, on the cluster."""
+
+    def __init__(self, root: Path, job: LocalJob, **options: object) -> None:
+        self.root, self.job, self.problem = root, job, problem_of()
+        self.executor: Any = slurm_executor(self.problem, job, root, SlurmOptions.model_validate({**FAST, **options}))
+
+    def job_number(self, ticket: str) -> str:
+        note = files.read_whole(f"{ticket}/slurm.json")
+        assert note is not None
+        return str(note["job"])
+
+
+Make = Callable[..., SlurmRuns]
+
+
+@pytest.fixture
+def runs(slurm: SlurmBench, tmp_path: Path) -> Iterator[Make]:
+    def make(run: tuple[str, ...] | str, root: Path | None = None, **options: object) -> SlurmRuns:
+        return SlurmRuns(root or tmp_path / "runs", LocalJob(run, workdir=tmp_path, grace_s=0.3), **options)
+
+    yield make
+    eventually(lambda: processes_below(tmp_path) == set())
+    eventually(lambda: slurm.jobs() == [])
+
+
+def failure(outcome: Outcome) -> tuple[Reason | None, str]:
+    assert outcome.end is End.FAILED
+    return outcome.reason, outcome.detail
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"partition": "nope"}, "Invalid partition name"),
+        ({"constraint": "gold"}, "Invalid feature specification"),
+        ({"memory": "900 GB"}, "node configuration is not available"),
+        ({"extra": ["--no-such-option"]}, "unrecognized option '--no-such-option'"),
+        ({"gpus": 2}, "Invalid generic resource"),
+    ],
+)
+def test_what_can_never_run_is_refused_at_once(runs: Make, options: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=f"Slurm refuses the job: .*{words}.*correct the section executor"):
+        runs("true", **options).launch()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [({"partition": "small", "nodes": 2}, "PartitionNodeLimit"), ({"partition": "short"}, "PartitionTimeLimit")],
+)
+def test_a_limit_of_the_partition_is_named_and_the_job_leaves_the_queue(
+    runs: Make, options: dict[str, object], word: str
+) -> None:
+    reason, detail = failure(runs("true", **options).outcome(cap_s=600.0))
+    assert reason is Reason.JOB
+    assert detail.startswith(f"it can never start: Slurm's reason is {word}; ")
+
+
+def test_no_capacity_is_waited_for_as_long_as_one_likes(runs: Make, tmp_path: Path) -> None:
+    holder = runs(LONG, nodes=4, exclusive=True)
+    held = holder.launch()
+    eventually((tmp_path / "ready").exists)
+    impatient = runs("true", max_queue=0.5)
+    reason, detail = failure(impatient.outcome(number=1))
+    assert reason is Reason.INFRA
+    assert detail.startswith("no capacity: it waited ")
+    assert "(Slurm's reason: " in detail
+    patient = runs("true")
+    waiting = patient.launch(number=2)
+    for _ in range(20):
+        assert patient.executor.collect(waiting) is None
+    holder.executor.cancel(held)
+    assert failure(holder.wait(held))[0] is Reason.USER
+    assert patient.wait(waiting).end is End.FINISHED
+
+
+def test_the_queue_is_not_the_jobs_time(runs: Make, tmp_path: Path) -> None:
+    holder = runs(LONG, nodes=4, exclusive=True)
+    held = holder.launch()
+    eventually((tmp_path / "ready").exists)
+    waiting = holder.launch(cap_s=2.0, number=1)
+    subprocess.run(["sleep", "2.5"], check=True)
+    assert holder.executor.collect(waiting) is None
+    assert not Path(waiting, files.STARTED).exists()
+    holder.executor.cancel(held)
+    holder.wait(held)
+    outcome = holder.wait(waiting)
+    assert (outcome.end, outcome.seconds, outcome.charged_usd) == (End.CAPPED, 2.0, 2.0)
+
+
+def test_a_quota_is_retried_until_it_passes(slurm: SlurmBench, runs: Make) -> None:
+    one = runs("echo '::lynceus {\"loss\": 3}'")
+    slurm.refuse(OVER_QUOTA)
+    try:
+        ticket = one.launch()
+        assert one.executor.collect(ticket) is None
+        note = files.read_whole(f"{ticket}/slurm.json")
+        assert note is not None
+        assert "Job violates accounting/QOS policy" in note["trouble"]
+    finally:
+        slurm.refuse(None)
+    assert one.wait(ticket).metrics == {"loss": 3.0}
+
+
+def test_a_quota_that_does_not_pass_is_named(slurm: SlurmBench, runs: Make) -> None:
+    slurm.refuse(OVER_QUOTA)
+    try:
+        reason, detail = failure(runs("true", patience=1.0).outcome())
+    finally:
+        slurm.refuse(None)
+    assert reason is Reason.INFRA
+    assert "not started: Slurm does not take the job now: Job violates accounting/QOS policy" in detail
+
+
+def test_a_controller_that_is_away_costs_nothing_but_time(slurm: SlurmBench, runs: Make, tmp_path: Path) -> None:
+    one = runs("touch begun-$LYNCEUS_TRIAL; while [ ! -e go ]; do sleep 0.05; done; echo '::lynceus {\"loss\": 3}'")
+    running = one.launch()
+    eventually((tmp_path / "begun-0").exists)
+    subprocess.run(["sleep", "6"], check=True)  # the controller writes its memory down every five seconds
+    slurm.stop_controller()
+    try:
+        waiting = one.launch(number=1)
+        assert one.executor.collect(running) is None
+        (tmp_path / "go").touch()
+        assert one.wait(running).metrics == {"loss": 3.0}, (
+            "what ended while the controller was away is known all the same"
+        )
+        assert one.executor.collect(waiting) is None
+    finally:
+        slurm.start_controller()
+    assert one.wait(waiting).end is End.FINISHED
+    slurm.wait_until_idle()
+
+
+def test_a_vanished_node_is_trouble_of_the_machine(slurm: SlurmBench, runs: Make, tmp_path: Path) -> None:
+    one = runs(LONG, extra=["--nodelist=dear2"])
+    ticket = one.launch()
+    eventually((tmp_path / "ready").exists)
+    subprocess.run(["sleep", "1.5"], check=True)
+    slurm.stop_node("dear2")
+    try:
+        reason, detail = failure(outcome := one.wait(ticket))
+        assert (reason, detail) == (Reason.INFRA, "its node vanished (dear2); charged up to the last sign of life")
+        assert outcome.seconds > 0.9
+        assert outcome.charged_usd == outcome.seconds
+        eventually(lambda: processes_below(tmp_path) == set())
+        assert one.executor.collect(ticket) == outcome, "the supervisor that lived on must not change what is settled"
+    finally:
+        slurm.start_node("dear2")
+        slurm.wait_until_idle()
+
+
+def test_a_job_that_somebody_cancels_in_slurm_was_stopped_by_a_person(
+    slurm: SlurmBench, runs: Make, tmp_path: Path
+) -> None:
+    one = runs(LONG)
+    ticket = one.launch()
+    eventually((tmp_path / "ready").exists)
+    slurm.command("scancel", one.job_number(ticket))
+    reason, detail = failure(one.wait(ticket))
+    assert reason is Reason.USER
+    assert detail.startswith("cancelled in Slurm (scancel) after ")
+
+
+def test_the_time_limit_of_slurm_is_a_backstop(slurm: SlurmBench, runs: Make, tmp_path: Path) -> None:
+    one = runs(LONG)
+    ticket = one.launch(cap_s=3000.0)
+    eventually((tmp_path / "ready").exists)
+    limit = slurm.command("squeue", "--noheader", "--format=%l", f"--jobs={one.job_number(ticket)}").strip()
+    assert limit == "52:00"
+    one.executor.cancel(ticket)
+    one.wait(ticket)
+
+
+def test_a_directory_that_the_node_cannot_see(runs: Make, slurm: SlurmBench, tmp_path: Path) -> None:
+    """The nodes share this machine's disks; a private mount of the node's daemon hides one from it."""
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    slurm.stop_node("dear2", signal.SIGTERM)
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+               f"mount -t tmpfs none {hidden} && exec slurmd -N dear2 -c"]  # fmt: skip
+    if subprocess.run(command, env=slurm.environment, check=False, capture_output=True).returncode:
+        slurm.start_node("dear2")
+        pytest.skip("hiding a folder needs the right to mount")
+    try:
+        slurm.wait_until_idle()
+        reason, detail = failure(runs("true", hidden / "runs", extra=["--nodelist=dear2"]).outcome())
+        assert reason is Reason.INFRA
+        assert detail.startswith("dear2 does not see the run directory ")
+        assert detail.endswith("set executor.run_directory to a disk that all nodes share")
+    finally:
+        slurm.stop_node("dear2", signal.SIGTERM)
+        slurm.start_node("dear2")
+        slurm.wait_until_idle()
+
+
+def test_a_node_without_python(runs: Make) -> None:
+    reason, detail = failure(runs("true", python="/no/such/python3").outcome())
+    assert reason is Reason.INFRA
+    assert "has no Python to run the supervisor; set executor.python" in detail
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(folder)]
+    if subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("a small disk needs the right to mount one")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder: Path) -> None:
+    with (folder / "ballast").open("ab", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            try:
+                while file.write(b"x" * size) == size:
+                    pass
+            except OSError:
+                continue
+
+
+def test_a_disk_that_fills_while_a_job_runs_loses_nothing(runs: Make, disk: Path, tmp_path: Path) -> None:
+    script = "touch ready; while [ ! -e go ]; do sleep 0.05; done; seq 100000; echo '::lynceus {\"loss\": 3}'"
+    one = runs(script, disk / "runs")
+    ticket = one.launch()
+    eventually((tmp_path / "ready").exists)
+    fill(disk)
+    (tmp_path / "go").touch()
+    outcome = one.wait(ticket)
+    assert (outcome.end, outcome.metrics) == (End.FINISHED, {"loss": 3.0})
+    assert "its output could not be kept: No space left on device" in outcome.detail
+
+
+def test_a_disk_that_is_full_when_the_job_begins(runs: Make, disk: Path, slurm: SlurmBench, tmp_path: Path) -> None:
+    holder = runs(LONG, nodes=4, exclusive=True)
+    held = holder.launch(number=7)
+    eventually((tmp_path / "ready").exists)
+    one = runs("true", disk / "runs")
+    ticket = one.launch()
+    fill(disk)
+    holder.executor.cancel(held)
+    holder.wait(held)
+    eventually(lambda: not slurm.jobs())
+    (disk / "ballast").unlink()
+    reason, detail = failure(one.wait(ticket))
+    assert reason is Reason.INFRA
+    assert f"the disk of the run directory {ticket} is full, as " in detail
+
+
+def test_a_full_disk_of_the_job_itself(runs: Make, disk: Path) -> None:
+    reason, detail = failure(runs(f"head -c 9000000 /dev/zero > {disk}/data").outcome())
+    assert reason is Reason.INFRA
+    assert "a disk of " in detail
+    assert "No space left on device" in detail
+
+
+def test_a_machine_without_slurm_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    one = SlurmRuns(tmp_path / "runs", LocalJob(("true",), workdir=tmp_path))
+    with pytest.raises(
+        InputError, match="'sbatch' is not installed here; run Lynceus on a machine that can submit jobs"
+    ):
+        one.launch()
+
+
+def test_a_launcher_killed_in_the_middle_of_sbatch_is_waited_for(runs: Make, tmp_path: Path) -> None:
+    """Whoever comes next must not submit while the orphaned sbatch may still do so."""
+    one = runs("echo ran >> deeds")
+    request = Request("study", 0, 0, one.problem.space.point(0), 60.0, True, "id")
+    slow = tmp_path / "bin" / "sbatch"
+    slow.parent.mkdir()
+    real = subprocess.run(["which", "sbatch"], capture_output=True, text=True, check=True).stdout.strip()
+    slow.write_text(
+        f'#!/bin/sh\ntouch {tmp_path}/submitting; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; exec {real} "$@"\n'
+    )
+    slow.chmod(0o755)
+    child = os.fork()
+    if child == 0:
+        os.environ["PATH"] = f"{slow.parent}:{os.environ['PATH']}"
+        one.executor.launch(request)
+        os._exit(0)
+    eventually((tmp_path / "submitting").exists)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    second = SlurmRuns(one.root, one.job)
+    ticket = second.executor.launch(request)
+    note = files.read_whole(f"{ticket}/slurm.json")
+    assert note is not None
+    assert note["trouble"] == "another process is submitting it"
+    (tmp_path / "go").touch()
+    assert second.wait(ticket).end is End.FINISHED
+    assert (tmp_path / "deeds").read_text().split() == ["ran"]
+    assert len([job for job in client.jobs().values() if "/study/id/0/" in job.comment and str(job.comment).endswith(
+        str((files.read_whole(f"{ticket}/request.json") or {})["run"]))]) == 1  # fmt: skip
+    assert isinstance(second.executor, SlurmExecutor)
