@@ -1,5 +1,5 @@
-"""The report of a study: one HTML file that needs no network."""
+"""The report of a study: its live page as one HTML file that needs no network."""
 
-from lynceus.report_page.page import page
+from lynceus.report_page.page import page, report_documents
 
-__all__ = ["page"]
+__all__ = ["page", "report_documents"]

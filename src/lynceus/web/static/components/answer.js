@@ -24,7 +24,7 @@ const tile = (name, value, note, id) => el("div", {}, el("dt", {}, name), el("dd
 export const answer = (element, data) => {
   let shown = "";
   const update = ({ head, insight }) => {
-    const key = JSON.stringify([head.limits, head.state, insight?.verdict]);
+    const key = JSON.stringify([head.limits, head.state, head.trials > 0, Boolean(insight), insight?.verdict]);
     if (key === shown) return;
     shown = key;
     if (!insight) { show(element, nothing("Looking at the runs …")); return; }
