@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -38,7 +39,8 @@ class Dashboard:
     """A server that runs."""
 
     url: str
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | None
+    """Nothing when it runs in a thread of the tests."""
     token: str | None = None
     """Sent with every request that brings none of its own."""
     said: list[str] = field(default_factory=list)
@@ -84,6 +86,7 @@ class Dashboard:
 
     def kill(self) -> None:
         """As if by the out-of-memory killer."""
+        assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
@@ -133,9 +136,35 @@ def dashboard(
 
 
 def _listen(running: Dashboard) -> None:
+    assert running.process is not None
     assert running.process.stderr is not None
     for line in running.process.stderr:
         running.said.append(line.decode("utf-8", "replace"))
+
+
+@contextmanager
+def served(
+    storage: str, folder: Path, *, read: str | None = None, write: str | None = WRITE, token: str | None = WRITE
+) -> Iterator[Dashboard]:
+    """A server in a thread: the same application behind the same web server, without the seconds that a process takes to start."""
+    import uvicorn
+
+    from lynceus.web.access import Access
+    from lynceus.web.app import create_app
+
+    app = create_app(storage, access=Access(read, write), folder=folder)
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        yield Dashboard(f"http://127.0.0.1:{listening.getsockname()[1]}", None, token)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        listening.close()
+        assert not thread.is_alive(), "the server did not end"
 
 
 JOB: dict[str, Any] = {

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dashboards import JOB, READ, WRITE, Answer, Dashboard, dashboard
+from dashboards import JOB, READ, WRITE, Answer, Dashboard, dashboard, served
 from lynceus.cli import main
 from lynceus.errors import InputError
 from lynceus.web.access import SESSION_S, Access, Role, check_exposure
@@ -72,6 +72,7 @@ def test_a_server_without_a_write_token_only_reads_and_takes_tokens_from_files(f
         refused = plain.post("studies", JOB)
         assert (refused.status, "only reads" in refused.sentence) == (403, True)
         assert plain.get("session").json["can_write"] is False
+        assert plain.process is not None
         command = Path(f"/proc/{plain.process.pid}/cmdline").read_text()
     assert READ not in command
 
@@ -182,7 +183,7 @@ def test_names_of_this_machine_are_answered(guarded: Dashboard, host: str) -> No
 
 
 def test_guessing_is_slowed_down_also_for_the_right_token(folder: Path) -> None:
-    with dashboard(f"sqlite:///{folder}/s.db", folder, read=READ, token=None) as server:
+    with served(f"sqlite:///{folder}/s.db", folder, read=READ, token=None) as server:
         statuses = [server.get("studies", token=f"guess-{number}").status for number in range(FREE + 1)]
         assert statuses == [401] * (FREE + 1)
         locked = server.post("session", {"token": WRITE}, {"Origin": server.url})

@@ -44,6 +44,7 @@ class SqlLedger:
         self._settled: set[int] = set()
         self._open: dict[int, OpenRun] = {}
         self._study: Row[Any] | None = None
+        self._identity = ""
         self.refresh()
 
     # What is known -----------------------------------------------------------------------------------------------------
@@ -123,6 +124,9 @@ class SqlLedger:
     def _read(self, connection: Connection, *, lock: bool = False) -> None:
         row = select(*_STATE).where(studies.c.id == self._id)
         self._study = connection.execute(row.with_for_update() if lock else row).one_or_none()
+        if self._study is not None and self._study.identity != (self._identity or self._study.identity):
+            self._study = None  # SQLite gave the number of a deleted study to a new one
+        self._identity = self._row.identity
         if self._row.sequence == self._sequence:
             return
         # Without the lock, others may have written between the two statements: what is newer is left for the next look.

@@ -39,7 +39,7 @@ def ask() -> Deed:
 
     def deed(one: Opened) -> Result:
         study = one.study
-        give_up_silent(one)
+        give_up_silent(one, time.time())
         trial = study.ask()
         if trial is not None:
             return Result({"trial": trial_document(trial), "reason": None, "wait": False})
@@ -169,12 +169,12 @@ def add_trials(past: Sequence[tuple[Mapping[str, object], float | str, Mapping[s
     return deed
 
 
-def give_up_silent(one: Opened) -> None:
+def give_up_silent(one: Opened, now: float) -> None:
     """Trials of clients that gave signs of life and stopped doing so: settled as lost, so that their money is free again.
 
     A client that never gave one is waited for: not everybody can. A trial with a ticket belongs to a worker's executor.
     """
-    study, now = one.study, time.time()
+    study = one.study
     for run in study.open_runs:
         suspect = run.ticket is None and (run.worker or "").startswith(CLIENT) and now - run.ordered_s > LOST_AFTER_S
         if not suspect:

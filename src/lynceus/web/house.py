@@ -39,7 +39,7 @@ class House:
     def remembered(self, one: Opened, what: str, compute: Any, *more: object) -> Any:
         """A document about a study as it is now, computed once."""
         record = one.record
-        return self.memo.get((record.id, record.sequence, what, *more), compute)
+        return self.memo.get((record.identity, record.sequence, what, *more), compute)
 
 
 def house_of(request: Request) -> House:

@@ -41,7 +41,7 @@ def lines(house: House) -> list[dict[str, Any]]:
     """Every study in a line; what has not changed is not computed again."""
 
     def line(record: StudyRecord) -> dict[str, Any]:
-        key = (record.id, record.sequence, "line", record.seen_s)
+        key = (record.identity, record.sequence, "line", record.seen_s)
         known: dict[str, Any] = house.memo.get(key, lambda: study_line(house.storage, record))
         return known
 
@@ -306,7 +306,7 @@ def compare(
 def compared(request: Request, a: str, b: str) -> dict[str, Any]:
     """Two studies side by side, computed once for the state in which they are."""
     left, right = look(request, a), look(request, b)
-    key = ("compare", left.record.id, left.record.sequence, right.record.id, right.record.sequence)
+    key = ("compare", left.record.identity, left.record.sequence, right.record.identity, right.record.sequence)
     document: dict[str, Any] = house_of(request).memo.get(
         key, lambda: compare_view(subject_of(left), subject_of(right))
     )

@@ -30,7 +30,7 @@ class Shelf:
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = threading.Lock()
 
     def record(self, name: str) -> StudyRecord:
@@ -57,16 +57,16 @@ class Shelf:
 
     def _at(self, record: StudyRecord) -> _Kept:
         with self._lock:
-            kept = self._kept.get(record.id)
+            kept = self._kept.get(record.identity)
             if kept is not None:
-                self._kept.move_to_end(record.id)
+                self._kept.move_to_end(record.identity)
                 return kept
         # Rebuilt outside the lock: others need not wait for it. Two that come at once both rebuild, one is kept.
         live = rebuilt(self.storage, record)
         new = _Kept(live, _still(live, record), record.sequence, threading.Lock())
         with self._lock:
-            kept = self._kept.setdefault(record.id, new)
-            self._kept.move_to_end(record.id)
+            kept = self._kept.setdefault(record.identity, new)
+            self._kept.move_to_end(record.identity)
             while len(self._kept) > MOST:
                 self._kept.popitem(last=False)
         return kept
