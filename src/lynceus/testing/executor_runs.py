@@ -58,7 +58,8 @@ def _cap(ground: Ground) -> None:
     _, outcome = ground.run(ground.job(_STUBBORN), ground.request(cap_s=2.0))
     assert outcome.end is End.CAPPED, outcome
     assert outcome.seconds == 2.0, f"a run with a cap of 2 s is said to have run {outcome.seconds} s"
-    assert outcome.charged_usd == 2.0, f"2 s at a dollar per second are charged {outcome.charged_usd}"
+    # Who starts machines for the run charges their set-up, too.
+    assert 2.0 <= outcome.charged_usd <= 2.0 + ground.patience_s, f"2 s at a dollar per second: {outcome.charged_usd}"
     ground.nobody_lives()
 
 
