@@ -104,6 +104,7 @@ class Bridge:
                 future.set_exception(SkyError(said["error"]["kinds"], said["error"]["text"]))
             elif future is not None:
                 future.set_result(said["result"])
+        process.stdout.close()
         process.wait()
         with self._lock:
             if self._process is not process:

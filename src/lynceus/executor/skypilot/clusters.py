@@ -17,7 +17,7 @@ from typing import Any
 from lynceus.supervisor import files
 
 PREFIX = "lyn-"
-_NAMED = re.compile(r"lyn-(?P<study>.*)-(?P<identity>[0-9a-f]{8})-[0-9a-f]{6}-[0-9a-f]{4}")
+_NAMED = re.compile(r"lyn-(?P<study>.*)-(?P<identity>[0-9a-f]+)-[0-9a-f]{6}-[0-9a-f]{4}")
 
 
 @dataclass(frozen=True, slots=True)

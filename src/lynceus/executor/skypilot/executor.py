@@ -142,7 +142,11 @@ class SkyPilotExecutor:
             wait_for(list(self._downs.values()), timeout=_CLOSE_S)
             self._strike_out_ended()
         finally:
-            self._bridge.close()
+            self.leave()
+
+    def leave(self) -> None:
+        """Let go of SkyPilot only: idle clusters stay warm for whoever comes next, and take themselves down if nobody does."""
+        self._bridge.close()
 
     def _follow(self, ticket: str) -> Following:
         return self._following.setdefault(ticket, Following(Path(ticket), self._means))

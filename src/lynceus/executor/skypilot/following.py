@@ -1,4 +1,6 @@
-"""One run on its way through SkyPilot: asked for, submitted, ended. Never waits: each step looks at what has come in and asks for the next thing.
+"""One run on its way through SkyPilot: asked for, submitted, ended.
+
+Nothing here waits: each step looks at what has come in and asks for the next thing.
 
 What must survive us is in `sky.json` in the run's directory. After a crash, SkyPilot is asked what became of the cluster and the job.
 """
@@ -13,7 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lynceus.executor.directory import failed
+from lynceus.errors import InfrastructureError
+from lynceus.executor.directory import failed, read_request
 from lynceus.executor.skypilot.bridge import Bridge, SkyError
 from lynceus.executor.skypilot.clusters import Cluster, Clusters
 from lynceus.executor.skypilot.options import SkyPilotOptions
@@ -77,7 +80,7 @@ class Following:
     @property
     def job_name(self) -> str:
         """Finds the job again on its cluster."""
-        return f"{self._ticket.parent.name}-{self._ticket.name}"
+        return f"lynceus-{read_request(str(self._ticket))['run']}"
 
     def begin(self, wanted: Cluster) -> None:
         """Take a warm cluster or write a new one down; from then on the run can be found."""
@@ -169,7 +172,11 @@ class Following:
                 return None
             return self._vanished(what.sentence)
         self._trouble_since = self._trouble_since or now
-        if not what.passes or now - self._trouble_since > self._means.options.patience:
+        impatient = now - self._trouble_since > self._means.options.patience
+        if what.unknown and impatient:
+            self._trouble_since = 0.0
+            raise InfrastructureError(f"{what.sentence}; what runs goes on, 'lynceus resume' finds it")
+        if not what.passes or impatient:
             return failed(what.sentence, reason="job" if what.blames_configuration else "infra")
         pause = min(_FIRST_PAUSE_S * 2**self._pauses, _LONGEST_PAUSE_S)
         self._pauses += 1

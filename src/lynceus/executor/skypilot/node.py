@@ -1,7 +1,7 @@
 """What SkyPilot runs on each node: the supervisor with the job, and then everything that is to be known of it, told in the job's log.
 
-It needs no Lynceus, only the standard library. `python3 -I -S node.py KEY` is called in the folder of a run as it was sent. A second call for
-the same run starts nothing: it waits for the first one's end and tells the same.
+It needs no Lynceus, only the standard library. `python3 -I -S node.py KEY` is called in the folder of a run as it was sent.
+A second call for the same run starts nothing: it waits for the first one's end and tells the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tarfile
 import time
 from typing import Any
 
-LINE, END = "LYNCEUS-LINE", "LYNCEUS-END"
+LINE, END, TROUBLE = "LYNCEUS-LINE", "LYNCEUS-END", "LYNCEUS-TROUBLE"
 ENVIRONMENT, RUNNER = "environment", "runner.pyz"
 _TOLD = ("outcome.json", "stdout", "stderr", "result.jsonl", "supervisor.log")
 _WIDTH = 4000
@@ -32,7 +32,13 @@ def crypt(data: bytes, key: str) -> bytes:
     made = bytearray()
     while len(made) < len(data):
         made += hashlib.sha256(f"{key}:{len(made)}".encode()).digest()
-    return bytes(one ^ other for one, other in zip(data, made))
+    return bytes(one ^ made[place] for place, one in enumerate(data))
+
+
+def say(line: str) -> None:
+    """One line of the log."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def told(directory: str, rank: str) -> list[str]:
@@ -67,7 +73,7 @@ def run(folder: str, key: str, rank: str) -> str | None:
         supervisor.stdin.close()
     code = supervisor.wait()
     if code != 0:
-        print(f"LYNCEUS-TROUBLE {code}", flush=True)
+        say(f"{TROUBLE} {code}")
         return None
     outcome = os.path.join(directory, "outcome.json")
     while not os.path.exists(outcome):  # another call of ours is in charge
@@ -85,8 +91,8 @@ def main(arguments: list[str]) -> int:
     if rank == "0":
         os.truncate(os.path.join(os.path.dirname(directory), ENVIRONMENT), 0)
     for line in told(directory, rank):
-        print(line, flush=True)
-    print(f"{END} {rank}", flush=True)
+        say(line)
+    say(f"{END} {rank}")
     with open(os.path.join(directory, "outcome.json"), encoding="utf-8") as file:
         outcome: Any = json.load(file)
     return 1 if outcome["end"] == "failed" else 0

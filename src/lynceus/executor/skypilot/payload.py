@@ -25,7 +25,7 @@ _FOLDER = "lynceus-run-"
 _STAYS = (".git", "lynceus.db", "lynceus.db-wal", "lynceus.db-shm")
 """Never sent along with a workdir: what only Lynceus and git need."""
 _LINE = re.compile(rf"{node.LINE} (\S+) (\d+) (\d+) (\S+)")
-_TROUBLE = re.compile(r"LYNCEUS-TROUBLE (\d+)")
+_TROUBLE = re.compile(rf"{node.TROUBLE} (\d+)")
 TROUBLES = {
     73: "the node cannot see the run's folder",
     74: "the disk of the node is full; free some space or ask for a larger one",

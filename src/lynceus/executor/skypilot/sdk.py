@@ -1,7 +1,8 @@
 """The far side of the bridge: runs in SkyPilot's own environment and calls its SDK.
 
-It needs no Lynceus, only the standard library and `sky`. One JSON object per line comes in, `{"id", "do", …}`; answers go out in any order,
-`{"id", "result"}` or `{"id", "error": {"kinds", "text"}}`. It ends when its standard input closes; what SkyPilot's API server was asked for goes on there.
+It needs no Lynceus, only the standard library and `sky`. One JSON object per line comes in, `{"id", "do", …}`; answers go out in any
+order, `{"id", "result"}` or `{"id", "error": {"kinds", "text"}}`. It ends when its standard input closes; what SkyPilot's API server was
+asked for goes on there.
 """
 
 from __future__ import annotations

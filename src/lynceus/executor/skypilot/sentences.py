@@ -22,6 +22,8 @@ class Meaning:
     passes: bool
     """Whether the same may work a little later."""
     blames_configuration: bool = False
+    unknown: bool = False
+    """Nobody can say how things stand: what runs goes on running, and must not be taken for over."""
     vanished: bool = False
     """The cluster is no more."""
 
@@ -41,6 +43,7 @@ def meaning(error: SkyError, server: str) -> Meaning:
         return Meaning(
             f"SkyPilot's API server{server} does not answer; start it ('sky api start') or correct api_server",
             passes=True,
+            unknown=True,
         )
     if "ResourcesUnavailableError" in kinds:
         if _NEVER.search(error.text):
@@ -59,7 +62,7 @@ def meaning(error: SkyError, server: str) -> Meaning:
     if kinds & {"NotSupportedError", "ResourcesMismatchError", "InvalidSkyPilotConfigError", "ValueError", "TypeError"}:
         return Meaning(f"SkyPilot refuses the task: {said}", passes=False, blames_configuration=True)
     if BRIDGE_ENDED in kinds:
-        return Meaning(said, passes=True)
+        return Meaning(said, passes=True, unknown=True)
     return Meaning(f"SkyPilot failed with {error.kinds[0]}: {said}", passes=True)
 
 
