@@ -21,8 +21,9 @@ from typing import Any
 from lynceus.document import Document
 from lynceus.errors import InputError
 from lynceus.policy.compose import compose
-from lynceus.replay.job import find_table, job_path
+from lynceus.replay.job import job_path
 from lynceus.replay.spec import ReplaySpec
+from lynceus.replay.tables import find_table
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _THINKING = frozenset(
@@ -167,7 +168,7 @@ def _data_of(job: str) -> str:
     path = job_path(job)
     document = Document.read(path)
     model = document.check(ReplaySpec)
-    tables = [model.table, *([model.details.table] if model.details else [])]
+    tables = [model.table, *(further.table for further in (model.details, model.past) if further is not None)]
     told = model.model_dump_json(exclude=set(_WORDS))
     return _short([told, *(_bytes_of(document, path, table) for table in tables)])
 

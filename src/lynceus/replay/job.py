@@ -15,11 +15,13 @@ from lynceus.errors import InputError
 from lynceus.executor import Measurements
 from lynceus.fraction import Fraction
 from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
+from lynceus.replay.past import past_runs
 from lynceus.replay.score import Optimum, optimum
 from lynceus.replay.shipped import shipped_jobs
 from lynceus.replay.spec import DeadlineSpec, ParameterSpec, ReplaySpec
-from lynceus.replay.tables import Table, data_folder, read_table
+from lynceus.replay.tables import Table, find_table, read_table
 from lynceus.space import Categorical, Cell, Expression, Float, FloatArray, Integer, Ordinal, Parameter, Space
+from lynceus.surrogate.past_pairs import PastRuns
 from lynceus.units import format_duration, format_money, parse_money
 
 
@@ -33,6 +35,8 @@ class ReplayJob:
     optimum: Optimum
     target: float | None = None
     """Progress at which the job is done; nothing when progress was not recorded."""
+    past: PastRuns | None = None
+    """Runs of other jobs; nothing when the file names none, or their table is not there."""
 
 
 def load_job(
@@ -84,6 +88,7 @@ def load_job(
         Measurements(seconds, metrics, build.progress(), every),
         best,
         model.progress.target if model.progress else None,
+        past_runs(document, model, build.table),
     )
 
 
@@ -99,18 +104,6 @@ def job_path(spec: str | Path) -> Path:
     if known.startswith("; known"):
         known = "; 'lynceus replay --list' shows the jobs that ship, or give the path of a YAML file."
     raise InputError(f"replay: there is no job {str(spec)!r}{known}")
-
-
-def find_table(document: Document, path: Path, table: str) -> Path:
-    """The table beside the document, or in the data folder."""
-    folder = data_folder()
-    for found in (path.parent / table, *([folder / table] if folder else [])):
-        if found.is_file():
-            return found
-    looked = f"neither beside the document nor in {folder}" if folder else "not beside the document"
-    raise InputError(
-        f"{document.at('table')}: the table {table!r} is {looked}; put it there, or set LYNCEUS_DATA to the folder of the tables."
-    )
 
 
 def table_present(spec: str | Path) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from lynceus.engine import explore
+from lynceus.errors import InputError
 from lynceus.executor import Clock, PretendedClock, TableExecutor
 from lynceus.executor.worlds import World
 from lynceus.history import End, Observation, Order
@@ -18,6 +19,7 @@ from lynceus.replay.score import TOLERANCE, Reached, reached, true_value
 from lynceus.situation import feasible_runs
 from lynceus.stopping import Never
 from lynceus.study import STATES, Study
+from lynceus.surrogate.past_pairs import PastPairs
 
 Until = Literal["optimum", "end"] | float
 """Replay until the optimum has been run (nothing that is measured changes afterwards), until the policy stops, or until a CNO.
@@ -146,7 +148,14 @@ def replay(
 
 
 def fitted(policy: Policy, job: ReplayJob) -> Policy:
-    """The policy with a fill that extrapolates progress aimed at the job's own target, unless it names another."""
+    """The policy with what the job's file knows: where progress aims, unless the policy names it, and runs of other jobs."""
+    if isinstance(policy.surrogate, PastPairs) and policy.surrogate.past is None:
+        if job.past is None:
+            raise InputError(
+                f"policy: {policy.name!r} learns from runs of other jobs, and {job.name} has none; name their table under "
+                "'past' in the job's file (and set LYNCEUS_DATA to its folder), or choose another policy."
+            )
+        policy = replace(policy, surrogate=replace(policy.surrogate, past=job.past))
     fill = policy.timeout.fill
     default = next((field.default for field in fields(fill) if field.name == "target"), None)  # type: ignore[arg-type]
     if job.target is None or default is None or getattr(fill, "target") != default:  # noqa: B009

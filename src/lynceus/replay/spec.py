@@ -39,6 +39,24 @@ class DetailsSpec(Section):
     """Columns that both tables have and that name a row."""
 
 
+class PastSpec(Section):
+    """Runs of other jobs, for policies that learn from them."""
+
+    table: str
+    """A CSV (also .csv.gz) or Parquet file with a line per run; where it is not there, nothing is known of the past."""
+    job: str
+    """The column that says which job a run belongs to."""
+    without: list[str] = Field(default_factory=list)
+    """Patterns of jobs that are left out: a policy must never learn from the job itself, in whatever size."""
+    time: str = "time_s"
+    keep: str | None = None
+    """An expression over the columns; runs where it is false are left out."""
+    compare: dict[str, Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(min_length=1)
+    """Resources: name → the expression over the past's columns, and the one over this table's."""
+    metrics: list[str] = Field(default_factory=list)
+    """Columns with what runs reported; patterns such as `cpu.*` too."""
+
+
 class DeadlineSpec(Section):
     """A deadline relative to the table."""
 
@@ -91,6 +109,7 @@ class ReplaySpec(Section):
     metrics: dict[str, str] = Field(default_factory=dict)
     """Reported metrics: name in objective and constraints → column."""
     details: DetailsSpec | None = None
+    past: PastSpec | None = None
     progress: ProgressSpec | None = None
     fraction: FractionSpec | None = None
     """The column with the share of the data; its name alone lets every share be tested and win."""

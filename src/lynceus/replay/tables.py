@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
+from lynceus.document import Document
 from lynceus.errors import InputError, MissingExtraError
 from lynceus.space import Cell
 
@@ -28,12 +30,24 @@ def data_folder() -> Path | None:
     return folder if folder.is_dir() else None
 
 
+def find_table(document: Document, path: Path, table: str) -> Path:
+    """The table beside the document, or in the data folder."""
+    folder = data_folder()
+    for found in (path.parent / table, *([folder / table] if folder else [])):
+        if found.is_file():
+            return found
+    looked = f"neither beside the document nor in {folder}" if folder else "not beside the document"
+    raise InputError(
+        f"{document.at('table')}: the table {table!r} is {looked}; put it there, or set LYNCEUS_DATA to the folder of the tables."
+    )
+
+
 def read_table(path: Path) -> Table:
     """The columns of a file; a column is whole numbers, numbers or text, and None where a cell is empty."""
     if path.suffix.lower() in (".parquet", ".pq"):
         return _parquet(path)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with _opened(path) as file:
             return _columns(csv.reader(file, strict=True), path)
     except OSError as error:
         raise InputError(f"{path}: the table cannot be read: {error.strerror}.") from None
@@ -41,6 +55,12 @@ def read_table(path: Path) -> Table:
         raise InputError(f"{path}: the table is not UTF-8 text; save it as CSV in UTF-8, or as Parquet.") from None
     except csv.Error as error:
         raise InputError(f"{path}: the table is not CSV: {error}.") from None
+
+
+def _opened(path: Path) -> IO[str]:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", newline="", encoding="utf-8-sig")
+    return path.open(newline="", encoding="utf-8-sig")
 
 
 def _columns(lines: _csv.Reader, path: Path) -> Table:
