@@ -1,38 +1,53 @@
-"""Join sales with shops, aggregate per region and day, sort: two shuffles on executors that are separate processes."""
+"""Join sales with shops, aggregate per region and day, sort: two shuffles on executors of a standalone cluster."""
 
 import argparse
 import sys
 import time
 
+import cluster
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-ROWS = 300_000
+ROWS = 400_000
+TRY_AGAIN = 75
+"""The exit code that says: the cluster is at fault, not this configuration."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", choices=["small", "large", "both"], required=True)
     parser.add_argument("--executors", type=int, required=True)
     parser.add_argument("--cores", type=int, required=True)
     parser.add_argument("--memory", required=True)
     parser.add_argument("--partitions", type=int, required=True)
     options = parser.parse_args()
+    if cluster.status() != 0:
+        print("the cluster does not run; start it with: python3 cluster.py start", file=sys.stderr)
+        sys.exit(TRY_AGAIN)
 
-    megabytes = int(options.memory[:-1]) * (1024 if options.memory.endswith("g") else 1)
-    spark = (
-        SparkSession.builder.appName("sales")
-        .master(f"local-cluster[{options.executors},{options.cores},{megabytes}]")
-        .config("spark.executor.memory", options.memory)
-        .config("spark.executor.cores", options.cores)
-        .config("spark.sql.shuffle.partitions", options.partitions)
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.executorEnv.PYSPARK_PYTHON", sys.executable)
-        .getOrCreate()
-    )
+    settings = {
+        "spark.executor.memory": options.memory,
+        "spark.executor.cores": options.cores,
+        "spark.cores.max": options.cores * options.executors,
+        "spark.sql.shuffle.partitions": options.partitions,
+        "spark.sql.adaptive.enabled": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "30s",
+    }
+    if options.workers != "both":
+        settings[f"spark.executor.resource.{options.workers}.amount"] = 1
+        settings[f"spark.task.resource.{options.workers}.amount"] = 0.01
+    builder = SparkSession.builder.appName("sales").master(cluster.MASTER)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
     began = time.monotonic()
-    sales = spark.range(ROWS).select(
+    sales = spark.range(ROWS, numPartitions=options.partitions).select(
         (f.col("id") % 5003).alias("shop"), (f.col("id") % 365).alias("day"), (f.rand(seed=1) * 100).alias("amount")
     )
     shops = spark.range(5003).select(f.col("id").alias("shop"), (f.col("id") % 47).alias("region"))
@@ -43,7 +58,9 @@ def main() -> None:
         .orderBy("total")
     )
     count = totals.count()
-    print(f"{count} totals, rows per second: {ROWS / (time.monotonic() - began):.0f}")
+    seconds = time.monotonic() - began
+    executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1  # the driver is one of them
+    print(f"{count} totals on {executors} executors, rows per second: {ROWS / seconds:.0f}")
     spark.stop()
 
 
