@@ -17,7 +17,9 @@ from lynceus.errors import InfrastructureError
 
 _JOIN_S = 90.0
 """How long joining a cluster may take."""
-_ANSWER_S = 45.0
+_ANSWER_S = 5.0
+"""How long we wait for an answer; one that comes later is let pass."""
+_SILENT_S = 45.0
 """A porter that does not answer for so long is given up; another one asks again."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _CLOSE_S = 10.0
@@ -36,6 +38,7 @@ class Line:
         self._joined = False
         self._began_s = 0.0
         self._rest = b""
+        self._asked_s, self._owed = 0.0, 0
         self._pause_s, self._again_s = _FIRST_PAUSE_S, float("-inf")
         self._lost_s: float | None = None
         self._why = "it is being joined"
@@ -53,13 +56,28 @@ class Line:
     def ask(self, do: str, **more: Any) -> Any:
         """The porter's answer; `AwayError` at once when there is nobody to ask."""
         self._be_there()
+        while self._owed:
+            self._next(0.0)
+        self._asked_s = time.monotonic()
         self._send({"do": do, **more})
-        answer = self._answer(_ANSWER_S)
-        if answer is None:
-            self._lose(f"it has not answered for {_ANSWER_S:g} s")
+        self._owed = 1
+        answer = self._next(_ANSWER_S)
         if "error" in answer:
             self._lose(answer["error"])
+        self._lost_s = None
         return answer["answer"]
+
+    def _next(self, patience_s: float) -> Any:
+        """The next answer that is owed. Nobody is kept waiting for long: whoever asks again finds out then."""
+        answer = self._answer(patience_s)
+        if answer is None:
+            silent_s = time.monotonic() - self._asked_s
+            self._lost_s = self._asked_s if self._lost_s is None else self._lost_s
+            if silent_s > _SILENT_S:
+                self._lose(f"it has not answered for {silent_s:.0f} s")
+            raise AwayError(f"it has not answered for {silent_s:.0f} s")
+        self._owed -= 1
+        return answer
 
     def ask_patiently(self, do: str, **more: Any) -> Any:
         """Like `ask`, but waits until the cluster is joined or known to be out of reach."""
@@ -119,7 +137,7 @@ class Line:
             bufsize=0,
             start_new_session=True,  # Ctrl-C is for us
         )
-        self._began_s, self._rest = time.monotonic(), b""
+        self._began_s, self._rest, self._owed = time.monotonic(), b"", 0
         self._send({"address": self._address})
 
     def _send(self, asked: dict[str, Any]) -> None:

@@ -42,7 +42,10 @@ def joined(address: str) -> Any:
     """Ray, as a driver of the cluster."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():  # Ray itself would try for minutes
-        socket.create_connection((host, int(port)), timeout=_KNOCK_S).close()
+        try:
+            socket.create_connection((host, int(port)), timeout=_KNOCK_S).close()
+        except OSError as error:
+            raise ConnectionError(f"nobody answers there ({error.strerror or error})") from None
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     ray: Any = importlib.import_module("ray")
     ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="error")

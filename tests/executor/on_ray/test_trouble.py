@@ -1,0 +1,254 @@
+"""What goes wrong on clusters, on the real thing: nodes die, nothing is large enough, the head cannot be reached, disks are full."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lynceus.engine import explore
+from lynceus.errors import InfrastructureError
+from lynceus.executor import WallClock
+from lynceus.executor.on_ray.line import Line
+from lynceus.history import End, Reason
+from lynceus.policy import preset
+from lynceus.study import Study
+from ray_bench import Bench
+from ray_runs import Runs, parent_of
+
+_LONG = 'echo $$ >> "$FOLDER/pids"; echo $PPID > "$FOLDER/parent"; (setsid sh -c \'echo $$ >> "$FOLDER/pids"; exec sleep 1000\' &); '
+_LONG += 'while [ "$(wc -l < "$FOLDER/pids")" -lt 2 ]; do sleep 0.02; done; touch "$FOLDER/ready"; exec sleep 1000'
+
+
+def test_a_node_that_is_killed_costs_what_ran_and_the_trial_goes_elsewhere(tmp_path: Path, cluster: Bench) -> None:
+    script = f'echo "$LYNCEUS_TRIAL" >> "$FOLDER/deeds"; if [ "$LYNCEUS_TRIAL" = 0 ]; then {_LONG}; fi; sleep 0.1'
+    runs = Runs(tmp_path, cluster.address, script, resources={"doomed": 1})
+    study = Study(runs.problem, preset("sweep"))
+    doomed = cluster.add(num_cpus=1, resources={"doomed": 1})
+    killed: list[float] = []
+
+    def kill_the_node() -> None:
+        if (tmp_path / "ready").exists() and not killed:
+            time.sleep(1.5)  # so that there is something to be charged
+            killed.append(time.monotonic())
+            cluster.add(num_cpus=1, resources={"doomed": 1})
+            cluster.kill(doomed)
+
+    with contextlib.closing(runs.executor):
+        explore(study, runs.executor, WallClock(), tick=kill_the_node)
+        assert not runs.on_cluster()
+    first, *others = study.history
+    assert (first.outcome.end, first.outcome.reason) == (End.FAILED, Reason.INFRA)
+    assert "was lost; charged up to its last sign of life" in first.outcome.detail
+    assert 0.5 < first.outcome.seconds < 60
+    assert first.outcome.charged_usd == pytest.approx(first.outcome.seconds)
+    runs.nobody_lives()
+    # The same configuration again, on the other node, then the rest of the space.
+    assert [seen.row for seen in others].count(first.row) == 1
+    assert End.FAILED not in {seen.outcome.end for seen in others}
+    assert (tmp_path / "deeds").read_text().split() == [str(seen.order.number) for seen in study.history]
+
+
+def test_a_keeper_that_is_killed_takes_its_job_along(tmp_path: Path, cluster: Bench, line: Line) -> None:
+    runs = Runs(tmp_path, cluster.address, _LONG, line=line, node_folder=str(tmp_path / "node"))
+    ticket = runs.launch()
+    runs.until_there(ticket, "ready")
+    supervisor = int((tmp_path / "parent").read_text())
+    os.kill(parent_of(parent_of(supervisor)), signal.SIGKILL)
+    outcome = runs.wait(ticket)
+    assert (outcome.end, outcome.reason) == (End.FAILED, Reason.INFRA)
+    runs.nobody_lives()
+    assert not runs.on_cluster()
+    assert len(_folders(tmp_path / "node")) == 1  # nobody was left to remove it
+    (tmp_path / "ready").unlink()
+    again = runs.launch(number=1)
+    runs.until_there(again, "ready")
+    assert len(_folders(tmp_path / "node")) == 1  # the next keeper on the node did
+    runs.executor.cancel(again)
+    assert runs.wait(again).reason is Reason.USER
+    runs.nobody_lives()
+
+
+def test_several_nodes_know_each_other_and_end_together(tmp_path: Path, cluster: Bench, line: Line) -> None:
+    script = 'echo $$ >> "$FOLDER/pids"; echo "$LYNCEUS_NODE_IPS" > "$FOLDER/rank-$LYNCEUS_NODE_RANK"; '
+    script += 'case $LYNCEUS_NODE_RANK in 0) while [ ! -e "$FOLDER/go" ]; do sleep 0.05; done; echo \'::lynceus {"loss": 2}\';; '
+    script += '*) if [ "$LYNCEUS_NUM_NODES" = 2 ]; then echo odd >&2; exit 3; fi; sleep 1000;; esac'
+    runs = Runs(tmp_path, cluster.address, script, line=line, num_nodes="${n}")
+    three = runs.launch(3)
+    runs.until_there(three, "rank-0", "rank-1", "rank-2")
+    assert all(len((tmp_path / f"rank-{rank}").read_text().split()) == 3 for rank in range(3))
+    (tmp_path / "go").touch()
+    outcome = runs.wait(three)
+    assert outcome.end is End.FINISHED
+    assert dict(outcome.metrics) == {"loss": 2}
+    runs.nobody_lives()
+    (tmp_path / "go").unlink()
+    two = runs.wait(runs.launch(2, number=1))
+    assert (two.end, two.reason) == (End.FAILED, Reason.JOB)
+    assert "exit code 3: odd" in two.detail
+    runs.nobody_lives()
+    assert not runs.on_cluster()
+
+
+def test_what_no_node_can_hold_is_a_sentence(tmp_path: Path, cluster: Bench, line: Line) -> None:
+    runs = Runs(tmp_path, cluster.address, ("true",), line=line, resources={"p5.huge": 1}, capacity_wait=0.5)
+    outcome = runs.wait(runs.launch())
+    assert (outcome.end, outcome.reason, outcome.charged_usd) == (End.FAILED, Reason.INFRA, 0.0)
+    assert "no capacity for it: 1 node with 1 CPU, 1 p5.huge wanted for 0.5 s, but its nodes have" in outcome.detail
+    assert "2 m.large" in outcome.detail
+    assert not runs.on_cluster()
+
+
+def test_a_queued_run_is_not_charged_for_waiting_and_can_be_cancelled(
+    tmp_path: Path, cluster: Bench, line: Line
+) -> None:
+    script = 'touch "$FOLDER/at-$LYNCEUS_TRIAL"; while [ ! -e "$FOLDER/go" ]; do sleep 0.05; done'
+    runs = Runs(tmp_path, cluster.address, script, line=line, resources={"m.xlarge": 2}, capacity_wait=0.1)
+    first = runs.launch()
+    runs.until_there(first, "at-0")
+    second, third = runs.launch(number=1), runs.launch(number=2)
+    for _ in range(3):
+        time.sleep(0.5)
+        assert runs.executor.collect(second) is None
+    runs.executor.cancel(third)
+    ended = runs.wait(third)
+    assert (ended.reason, ended.charged_usd, ended.detail) == (Reason.USER, 0.0, "ended on request before it began")
+    (tmp_path / "go").touch()
+    assert runs.wait(first).end is End.FINISHED
+    later = runs.wait(second)
+    assert later.end is End.FINISHED
+    assert later.seconds < 1.5
+    assert not (tmp_path / "at-2").exists()
+
+
+def test_a_working_directory_is_shipped_or_must_be_seen(tmp_path: Path, cluster: Bench, line: Line) -> None:
+    runs = Runs(tmp_path, cluster.address, 'cp tool data/in.txt "$FOLDER/"; ./tool', line=line, exclude=["*.bin"])
+    (runs.work / "data").mkdir()
+    (runs.work / "data" / "in.txt").write_text("here")
+    (runs.work / "large.bin").write_bytes(b"x" * 100)
+    (runs.work / "tool").write_text('#!/bin/sh\nls > "$FOLDER/seen"; pwd > "$FOLDER/where"\n')
+    (runs.work / "tool").chmod(0o755)
+    outcome = runs.wait(runs.launch())
+    assert outcome.end is End.FINISHED, outcome
+    assert (tmp_path / "seen").read_text().split() == ["data", "tool"]
+    assert (tmp_path / "in.txt").read_text() == "here"
+    assert not Path((tmp_path / "where").read_text().strip()).exists()  # nothing is left on the node
+    unseen = tmp_path / "only here"
+    shared = Runs(tmp_path, cluster.address, ("true",), line=line, workdir=unseen)
+    shared.executor._options = shared.executor._options.model_copy(update={"workdir": "shared"})
+    refused = shared.wait(shared.launch())
+    assert (refused.reason, refused.charged_usd) == (Reason.INFRA, 0.0)
+    assert f"does not see the working directory {unseen}; mount it there" in refused.detail
+
+
+def test_a_full_disk_on_the_node_is_a_sentence(tmp_path: Path, cluster: Bench, line: Line) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)]
+    if os.getuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("a small disk needs the right to mount one")
+    try:
+        (disk / "ballast").write_bytes(b"x" * 1000 * 1024)
+        runs = Runs(tmp_path, cluster.address, ("true",), line=line, node_folder=str(disk))
+        outcome = runs.wait(runs.launch())
+        assert (outcome.end, outcome.reason, outcome.charged_usd) == (End.FAILED, Reason.INFRA, 0.0)
+        assert "No space left on device" in outcome.detail or "is full" in outcome.detail
+        (disk / "ballast").unlink()
+        assert runs.wait(runs.launch(number=1)).end is End.FINISHED
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_cluster_out_of_reach_loses_nothing(tmp_path: Path, cluster: Bench) -> None:
+    script = 'echo $$ >> "$FOLDER/deeds"; touch "$FOLDER/ready"; while [ ! -e "$FOLDER/go" ]; do sleep 0.05; done'
+    with _wire(cluster.client()) as wire:
+        runs = Runs(tmp_path, wire.address, script, patience=1.0)
+        with contextlib.closing(runs.executor):
+            ticket = runs.launch()
+            with pytest.raises(
+                InfrastructureError, match=r"cannot be reached: nobody answers there .*; what runs there goes on"
+            ):
+                runs.wait(ticket)
+            runs.executor._options = runs.executor._options.model_copy(update={"patience": 900.0})
+            wire.open()
+            runs.until_there(ticket, "ready")
+            wire.cut()
+            (tmp_path / "go").touch()
+            began = time.monotonic()
+            while time.monotonic() - began < 3:
+                assert runs.executor.collect(ticket) is None
+            wire.open()
+            outcome = runs.wait(ticket)
+        assert outcome.end is End.FINISHED
+        assert len((tmp_path / "deeds").read_text().split()) == 1
+
+
+def _folders(base: Path) -> list[Path]:
+    return [path for path in base.iterdir() if path.is_dir()]
+
+
+class _Wire:
+    """A port that leads to another one, while it is open."""
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.removeprefix("ray://").partition(":")
+        self._target = (host, int(port))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self.address = f"ray://127.0.0.1:{self._port}"
+        self._server: socket.socket | None = None
+        self._pairs: list[socket.socket] = []
+
+    def open(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", self._port))
+        threading.Thread(target=self._serve, args=(self._server,), daemon=True).start()
+
+    def cut(self) -> None:
+        assert self._server is not None
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        for one in self._pairs:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+        self._pairs, self._server = [], None
+
+    def _serve(self, server: socket.socket) -> None:
+        while True:
+            try:
+                near, _ = server.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(self._target)
+            except OSError:
+                near.close()
+                continue
+            self._pairs += [near, far]
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_RDWR)
+
+
+@contextlib.contextmanager
+def _wire(target: str) -> Iterator[_Wire]:
+    wire = _Wire(target)
+    try:
+        yield wire
+    finally:
+        if wire._server is not None:
+            wire.cut()
