@@ -150,6 +150,7 @@ def test_no_option_is_ignored_in_silence(name: str) -> None:
         f"lookahead: policy {name!r} weighs what one run would teach; leave lookahead out.",
         f"lookahead: policy {name!r} runs what it predicts to be cheapest; leave lookahead out.",
         f"lookahead: policy {name!r} compares pairs of runs that were made; leave lookahead out.",
+        f"lookahead: policy {name!r} asks runs of other jobs where to move next; leave lookahead out.",
     )
     assert preset(name, lookahead=0) == preset(name)
 
