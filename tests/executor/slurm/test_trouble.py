@@ -142,8 +142,7 @@ def test_a_controller_that_is_away_costs_nothing_but_time(slurm: SlurmBench, run
     one = runs("touch begun-$LYNCEUS_TRIAL; while [ ! -e go ]; do sleep 0.05; done; echo '::lynceus {\"loss\": 3}'")
     running = one.launch()
     eventually((tmp_path / "begun-0").exists)
-    subprocess.run(["sleep", "6"], check=True)  # the controller writes its memory down every five seconds
-    slurm.stop_controller()
+    slurm.stop_controller(signal.SIGTERM)
     try:
         waiting = one.launch(number=1)
         assert one.executor.collect(running) is None
