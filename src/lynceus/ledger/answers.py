@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,23 +55,45 @@ def request_digest(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def given_answer(connection: Connection, once: Once) -> Any | None:
-    """The answer that this request was given before; nothing: it is new."""
-    found = connection.execute(
-        select(answers.c.request, answers.c.answer).where(answers.c.key == once.key)
-    ).one_or_none()
-    if found is None:
-        return None
-    if found.request != once.request:
-        raise ReusedKeyError(once.key)
-    return found.answer
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request was answered."""
+
+    once: Once
+    values: Mapping[str, Any]
+    """JSON values."""
+
+    def to(self, once: Once) -> Mapping[str, Any]:
+        """The answer for a repetition; another request with the same key is refused."""
+        if once.request != self.once.request:
+            raise ReusedKeyError(once.key)
+        return self.values
 
 
-def keep_answer(connection: Connection, study_id: int, once: Once, answer: Mapping[str, Any], now: float) -> None:
-    """Keep an answer beside what it tells of."""
-    connection.execute(
-        insert(answers).values(key=once.key, study_id=study_id, request=once.request, answer=dict(answer), at_s=now)
+def given_answers(connection: Connection, asked: Sequence[Once]) -> dict[str, Answer]:
+    """The answers that were given before, by key; what is missing is new."""
+    if not asked:
+        return {}
+    wanted = select(answers.c.key, answers.c.request, answers.c.answer).where(
+        answers.c.key.in_([once.key for once in asked])
     )
+    return {row.key: Answer(Once(row.key, row.request), row.answer) for row in connection.execute(wanted)}
+
+
+def keep_answers(connection: Connection, study_id: int, given: Sequence[Answer], now: float) -> None:
+    """Keep answers beside what they tell of."""
+    if given:
+        rows = [
+            {
+                "key": one.once.key,
+                "study_id": study_id,
+                "request": one.once.request,
+                "answer": dict(one.values),
+                "at_s": now,
+            }
+            for one in given
+        ]
+        connection.execute(insert(answers), rows)
 
 
 def forget_answers(connection: Connection, now: float) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 
 from lynceus.errors import InfrastructureError, InputError, MissingExtraError
 from lynceus.ledger import migrate
-from lynceus.ledger.answers import Once, forget_answers, given_answer, keep_answer
+from lynceus.ledger.answers import Answer, Once, forget_answers, given_answers, keep_answers
 from lynceus.ledger.ledger import Wish
 from lynceus.ledger.rows import Cursor, Event, StudyRecord, TrialRecord, study_record, trial_record
 from lynceus.ledger.schema import events, settings, studies, trials
@@ -129,7 +129,7 @@ class Storage:
                 identity = connection.execute(insert(studies).values(**new).returning(studies.c.id)).scalar_one()
                 connection.execute(insert(events).values(study_id=identity, at_s=now, kind="created"))
                 if once is not None:
-                    keep_answer(connection, identity, once, {"name": name}, now)
+                    keep_answers(connection, identity, [Answer(once, {"name": name})], now)
                     forget_answers(connection, now)
         except IntegrityError:
             raise InputError(
@@ -180,10 +180,11 @@ class Storage:
         """The ledger of a study, read to its present end."""
         return SqlLedger(self._engine, self.load_study(name).id, name, self.shown_url, self._now)
 
-    def given_answer(self, once: Once) -> Any | None:
+    def given_answer(self, once: Once) -> Mapping[str, Any] | None:
         """The answer that this request was given before; nothing: it is new."""
         with self._errors(), self._engine.connect() as connection:
-            return given_answer(connection, once)
+            found = given_answers(connection, [once]).get(once.key)
+        return None if found is None else found.to(once)
 
     def cursors(self) -> list[Cursor]:
         """How far every study has come, oldest first."""

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.history import Because, History, Observation, Order, Stopped
-from lynceus.ledger.answers import Once, given_answer, keep_answer
+from lynceus.ledger.answers import Answer, Once, given_answers, keep_answers
 from lynceus.ledger.ledger import OpenRun, Wish
 from lynceus.ledger.records import order_of, order_record, outcome_of, outcome_record, told_of, told_record
 from lynceus.ledger.schema import events, studies, trials
@@ -45,6 +45,7 @@ class SqlLedger:
         self._open: dict[int, OpenRun] = {}
         self._study: Row[Any] | None = None
         self._identity = ""
+        self._notes: list[Mapping[str, object]] = []
         self.refresh()
 
     # What is known -----------------------------------------------------------------------------------------------------
@@ -116,7 +117,8 @@ class SqlLedger:
     def refresh(self) -> None:
         """Read what others have written since the last look."""
         if self._connection is not None:
-            self._read(self._connection)
+            if self._row.sequence != self._sequence:  # otherwise there is nothing new: nobody else can write now
+                self._read(self._connection)
             return
         with self._errors(), self._engine.connect() as connection:
             self._read(connection)
@@ -186,9 +188,11 @@ class SqlLedger:
                     self._read(connection, lock=True)
                     before = self._known()
                     yield
+                    self._write_notes()
                 before = self._known()
         finally:
             self._connection = None
+            self._notes.clear()
             self._know(*before)
 
     def _known(self) -> tuple[int, int, dict[int, OpenRun], Row[Any] | None]:
@@ -363,13 +367,13 @@ class SqlLedger:
 
     # Requests that are done once ----------------------------------------------------------------------------------------
 
-    def given_answer(self, once: Once) -> Any | None:
-        """The answer that this request was given before; inside `exclusive()`."""
-        return given_answer(self._inside(), once)
+    def given_answers(self, asked: Sequence[Once]) -> dict[str, Answer]:
+        """The answers that were given before, by key; inside `exclusive()`."""
+        return given_answers(self._inside(), asked)
 
-    def keep_answer(self, once: Once, answer: Mapping[str, Any]) -> None:
-        """Keep an answer with what was written since `exclusive()` began."""
-        keep_answer(self._inside(), self._id, once, answer, self._now())
+    def keep_answers(self, answers: Sequence[Answer]) -> None:
+        """Keep answers with what was written since `exclusive()` began."""
+        keep_answers(self._inside(), self._id, answers, self._now())
 
     # Small writes, all inside the lock ---------------------------------------------------------------------------------
 
@@ -398,16 +402,21 @@ class SqlLedger:
         return {"active_s": row.active_s + (gap if 0 < gap <= LONGEST_GAP_S else 0.0), "seen_s": now}
 
     def _note(self, kind: str, number: int | None, detail: Mapping[str, object] | None = None) -> None:
-        self._write(
-            insert(events).values(
-                study_id=self._id,
-                at_s=self._now(),
-                kind=kind,
-                number=number,
-                worker=self.worker,
-                detail=None if detail is None else dict(detail),
-            )
+        """A line for the journal; all lines of a transaction are written together at its end."""
+        self._notes.append(
+            {
+                "study_id": self._id,
+                "at_s": self._now(),
+                "kind": kind,
+                "number": number,
+                "worker": self.worker,
+                "detail": None if detail is None else dict(detail),
+            }
         )
+
+    def _write_notes(self) -> None:
+        if self._notes:
+            self._write(insert(events), self._notes)
 
     def _write(self, statement: Any, rows: Sequence[Mapping[str, object]] | None = None) -> Any:
         return self._inside().execute(statement, rows)

@@ -16,7 +16,7 @@ from typing import Any
 
 from lynceus.cli.opened import Opened
 from lynceus.errors import InputError, LynceusError
-from lynceus.ledger.answers import Once
+from lynceus.ledger.answers import Answer, Once
 from lynceus.ledger.sql_ledger import SqlLedger
 from lynceus.web.shelf import Shelf
 
@@ -51,6 +51,10 @@ class Done:
     """From asking to the answer."""
     decided_s: float
     """How much of it somebody was deciding, for this deed or for one before it."""
+
+
+_Result = tuple[dict[str, Any], bool] | LynceusError
+"""An answer and whether it had been given before, or the mistake of whoever asked."""
 
 
 @dataclass
@@ -135,27 +139,32 @@ class _Desk:
                 decided = sum(max(0.0, end - max(began, task.asked)) for began, end in self.decisions)
                 task.future.set_result(Done(answer, repeated, now - task.asked, decided))
 
-    def _together(self, one: Opened, tasks: list[_Task]) -> list[tuple[dict[str, Any], bool] | LynceusError]:
-        results: list[tuple[dict[str, Any], bool] | LynceusError] = []
-        with one.study.together():
-            for task in tasks:
-                try:
-                    results.append(self._one(one, task))
-                except LynceusError as error:
-                    results.append(error)
-        return results
-
-    def _one(self, one: Opened, task: _Task) -> tuple[dict[str, Any], bool]:
+    def _together(self, one: Opened, tasks: list[_Task]) -> list[_Result]:
         ledger = one.study.ledger
         if not isinstance(ledger, SqlLedger):
             raise TypeError(f"study {one.name!r} is written without a database")
-        if task.once is not None and (given := ledger.given_answer(task.once)) is not None:
-            return given, True
-        ledger.worker = task.worker
+        results: list[_Result] = []
+        with one.study.together():
+            known = ledger.given_answers([task.once for task in tasks if task.once is not None])
+            new: list[Answer] = []
+            for task in tasks:
+                ledger.worker = task.worker
+                try:
+                    results.append(self._one(one, task, known, new))
+                except LynceusError as error:
+                    results.append(error)
+            ledger.keep_answers(new)
+        return results
+
+    def _one(self, one: Opened, task: _Task, known: dict[str, Answer], new: list[Answer]) -> _Result:
+        once = task.once
+        if once is not None and once.key in known:
+            return dict(known[once.key].to(once)), True
         began, one.study.decision_s = time.perf_counter(), 0.0
         result = task.deed(one)
         if one.study.decision_s:
             self.decisions.append((began, began + one.study.decision_s))
-        if task.once is not None and result.kept:
-            ledger.keep_answer(task.once, result.answer)
+        if once is not None and result.kept:
+            known[once.key] = Answer(once, result.answer)
+            new.append(known[once.key])
         return result.answer, False

@@ -31,7 +31,7 @@ const draw = (data, box) => {
   for (let place = 0; place < store.size; place++) {
     const own = values[place], kind = kindOf(store, place);
     if (own === null && store.state[place] === COMPLETE) continue;
-    marks.push({ x: x(course.spent[place]), y: own === null ? box.bottom - 5 : y(own), kind, strong: place === course.incumbent[last], label: () => about(store, place), href: hrefOf(data, store.number[place]) });
+    marks.push({ x: x(course.spent[place]), y: own === null ? box.bottom - 5 : y(own), kind, strong: place === course.incumbent[last], label: () => about(store, place), href: () => hrefOf(data, store.number[place]) });
   }
   const best = course.best[last];
   const tallies = [0, 1, 2].map((state) => store.state.filter((one) => one === state).length);
@@ -41,7 +41,7 @@ const draw = (data, box) => {
     below: legend(["kept", "broken", "stopped", "failed"], [["line best", "best so far"]]),
     title: "Best so far against money spent",
     description: `After ${money(course.spent[last])}: ${best === null ? "no run has kept every limit yet" : "best " + goal.label + " " + goal.text(best)}. ${many(tallies[0], "run")} finished, ${count(tallies[1])} stopped early, ${count(tallies[2])} failed.`,
-    table: { columns: ["trial", "spent by then", goal.label, "best so far", "how it ended"], rows: store.number.map((number, place) => [number, money(course.spent[place]), goal.text(values[place]), goal.text(course.best[place]), STATE_WORDS[store.state[place]]]) },
+    table: () => ({ columns: ["trial", "spent by then", goal.label, "best so far", "how it ended"], rows: store.number.map((number, place) => [number, money(course.spent[place]), goal.text(values[place]), goal.text(course.best[place]), STATE_WORDS[store.state[place]]]) }),
   };
 };
 
@@ -74,6 +74,6 @@ const drawCurves = (data, box) => {
     below: legend([], data.sides.map((side, place) => ["line " + names[place], side.name])),
     title: "Best so far of both studies against money spent",
     description: data.sides.map((side) => `${side.name}: ${side.head.best === null ? "nothing kept every limit" : goal.text(side.head.best)} after ${money(side.head.spent_usd)}`).join("; ") + ".",
-    table: { columns: ["study", "dollars spent", goal.label], rows: data.sides.flatMap((side) => side.curve.map(([spent, value]) => [side.name, money(spent), goal.text(value)])) },
+    table: () => ({ columns: ["study", "dollars spent", goal.label], rows: data.sides.flatMap((side) => side.curve.map(([spent, value]) => [side.name, money(spent), goal.text(value)])) }),
   };
 };

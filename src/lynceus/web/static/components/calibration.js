@@ -43,11 +43,11 @@ const draw = (data, box) => {
   });
   return {
     x: { at: x, label: "predicted time", text: duration, clock: true }, y: { at: y, label: "seen time", text: duration, clock: true },
-    marks: places.map((place) => ({ x: x(store.middle_s[place]), y: y(store.runtime_s[place]), kind: store.state[place] === TIMEOUT ? "stopped" : "kept", r: 3.8, label: () => tell(store, place), href: hrefOf(data, store.number[place]) })),
+    marks: places.map((place) => ({ x: x(store.middle_s[place]), y: y(store.runtime_s[place]), kind: store.state[place] === TIMEOUT ? "stopped" : "kept", r: 3.8, label: () => tell(store, place), href: () => hrefOf(data, store.number[place]) })),
     lines: [{ d: `M${x(x.low)} ${y(x.low)}L${x(x.high)} ${y(x.high)}`, className: "line equal" }, { d: bars.join(""), className: "line interval" }],
     below: el("div", {}, legend([], [["line equal", "as predicted"], ["line interval", places.length > few.length ? "80 % interval (last 400 runs)" : "80 % interval"]]), named()),
     title: "Predicted against seen time", description: summary(store, places),
-    table: { columns: ["trial", "predicted", "80 % interval", "seen", "inside"], rows: places.map((place) => [store.number[place], duration(store.middle_s[place]), `${duration(store.low_s[place])} to ${duration(store.high_s[place])}`, (store.state[place] === TIMEOUT ? "≥ " : "") + duration(store.runtime_s[place]), { true: "yes", false: "no", null: "cannot tell" }[inside(store, place)]]) },
+    table: () => ({ columns: ["trial", "predicted", "80 % interval", "seen", "inside"], rows: places.map((place) => [store.number[place], duration(store.middle_s[place]), `${duration(store.low_s[place])} to ${duration(store.high_s[place])}`, (store.state[place] === TIMEOUT ? "≥ " : "") + duration(store.runtime_s[place]), { true: "yes", false: "no", null: "cannot tell" }[inside(store, place)]]) }),
   };
 };
 

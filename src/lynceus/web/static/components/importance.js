@@ -20,7 +20,7 @@ const drawEffect = (one, goal, box) => {
     y: { at: y, text: goal.text, label: "mean " + goal.metric, clock: goal.metric === "time" },
     marks: [], extra: bars, title: `What the values of ${one.parameter} do`,
     description: one.effect.map(([name, mean]) => `${shown(name)}: ${goal.text(mean)}`).join(", ") + ".",
-    table: { columns: [one.parameter, "mean believed " + goal.metric], rows: one.effect.map(([name, mean]) => [shown(name), goal.text(mean)]) },
+    table: () => ({ columns: [one.parameter, "mean believed " + goal.metric], rows: one.effect.map(([name, mean]) => [shown(name), goal.text(mean)]) }),
   };
 };
 

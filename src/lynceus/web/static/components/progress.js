@@ -12,7 +12,7 @@ const draw = ({ trace, cap_s }, box) => {
     x: { at: x, label: "running time", text: duration, clock: true }, y: { at: y, label: "progress", text: plain }, marks: [],
     lines: [{ d: trace.map(([seconds, value], rank) => `${rank ? "L" : "M"}${x(seconds).toFixed(1)} ${y(value).toFixed(1)}`).join(""), className: "line best" }, ...(cap_s !== null && cap_s <= x.high ? [{ d: `M${x(cap_s)} ${box.top}V${box.bottom}`, className: "line deadline" }] : [])],
     title: "Progress over time", description: `${trace.length} reports; the last one ${plain(last[1])} after ${duration(last[0])}.`,
-    table: { columns: ["time", "progress"], rows: trace.map(([seconds, value]) => [duration(seconds), plain(value)]) },
+    table: () => ({ columns: ["time", "progress"], rows: trace.map(([seconds, value]) => [duration(seconds), plain(value)]) }),
   };
 };
 

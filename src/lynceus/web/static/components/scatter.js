@@ -30,7 +30,7 @@ const draw = (data, deadline, box) => {
   const marks = shown.map((place) => {
     const done = store.state[place] === COMPLETE;
     const kind = !done ? "stopped" : store.other[place] && store.runtime_s[place] <= deadline ? "kept" : "late";
-    return { x: x(store.runtime_s[place]), y: done ? y(store.cost_usd[place]) : box.bottom - 5, kind, strong: place === best, r: place === best ? 6.5 : 4.2, label: () => about(store, place), href: hrefOf(data, store.number[place]) };
+    return { x: x(store.runtime_s[place]), y: done ? y(store.cost_usd[place]) : box.bottom - 5, kind, strong: place === best, r: place === best ? 6.5 : 4.2, label: () => about(store, place), href: () => hrefOf(data, store.number[place]) };
   });
   const at = Math.max(box.left, Math.min(box.right, x(deadline)));
   const near = at > (box.left + box.right) / 2;
@@ -44,7 +44,7 @@ const draw = (data, deadline, box) => {
     below: legend(["kept", "late", "stopped"], [["line deadline", "deadline"], ["line front", "Pareto front"]]),
     title: "Cost of a run against its time",
     description: `${many(places.length, "configuration")} finished; ${edge.length} of them beaten by no other in both time and cost. ${answer(data, best)}`,
-    table: { columns: ["trial", "configuration", "time", "cost of a run", "how it ended"], rows: shown.map((place) => [store.number[place], words(paramsOf(store, place)), duration(store.runtime_s[place]), money(store.cost_usd[place]), STATE_WORDS[store.state[place]]]) },
+    table: () => ({ columns: ["trial", "configuration", "time", "cost of a run", "how it ended"], rows: shown.map((place) => [store.number[place], words(paramsOf(store, place)), duration(store.runtime_s[place]), money(store.cost_usd[place]), STATE_WORDS[store.state[place]]]) }),
   };
 };
 

@@ -53,7 +53,8 @@ const place = (node, text, x, y) => {
 /** A chart that draws itself again when its room, its data or the colours change.
 
 `draw(frame)` is called with `{width, height}` and returns `{x, y, marks, lines, extra, title, description, table}`:
-x and y are `{at, label, text, clock}`, marks `{x, y, kind, label, href, r}`, lines `{d, className}` below the marks. */
+x and y are `{at, label, text, clock}`, marks `{x, y, kind, label, href, r}`, lines `{d, className}` below the marks; `label`, `href` and `table`
+are functions, called only when somebody looks. */
 export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.bottom } = {}) => {
   const canvas = el("canvas", { "aria-hidden": "true" });
   const holder = el("div", { class: "plot" });
@@ -64,7 +65,7 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
 
   const fillTable = () => {
     if (!table.open || current === null) return;
-    const { columns, rows } = current.table;
+    const { columns, rows } = current.table();
     const shownRows = rows.slice(-MOST_ROWS);
     show(table, table.firstChild,
       rows.length > MOST_ROWS ? el("p", { class: "quiet" }, `The last ${MOST_ROWS} of ${rows.length} rows.`) : null,
@@ -135,6 +136,15 @@ const frameOf = (wanted, width, height, left, bottom) => {
 
 const markOf = (mark) => shape("path", { class: "mark " + mark.kind + (mark.strong ? " strong" : ""), d: outline(mark.kind, mark.r ?? 4.2), transform: `translate(${mark.x.toFixed(1)} ${mark.y.toFixed(1)})` });
 
+// The same shapes, small, as quick strokes of a pen.
+const DOTS = {
+  kept: (pen, x, y) => { pen.moveTo(x + 2.2, y); pen.arc(x, y, 2.2, 0, 7); },
+  late: (pen, x, y) => { pen.moveTo(x + 2.2, y); pen.arc(x, y, 2.2, 0, 7); },
+  broken: (pen, x, y) => { pen.moveTo(x, y - 3); pen.lineTo(x + 3, y); pen.lineTo(x, y + 3); pen.lineTo(x - 3, y); pen.closePath(); },
+  stopped: (pen, x, y) => { pen.moveTo(x - 2.8, y + 2.2); pen.lineTo(x + 2.8, y + 2.2); pen.lineTo(x, y - 2.9); pen.closePath(); },
+  failed: (pen, x, y) => { pen.moveTo(x - 2.4, y - 2.4); pen.lineTo(x + 2.4, y + 2.4); pen.moveTo(x + 2.4, y - 2.4); pen.lineTo(x - 2.4, y + 2.4); },
+};
+
 /** Marks on a canvas, in the colours of the style sheet; the same shapes as in SVG. */
 const paint = (canvas, marks, width, height) => {
   const ratio = devicePixelRatio || 1;
@@ -145,15 +155,12 @@ const paint = (canvas, marks, width, height) => {
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
   for (const [kind, look] of Object.entries(KINDS)) {
-    const few = marks.filter((mark) => mark.kind === kind);
-    if (!few.length) continue;
-    const path = new Path2D();
-    const one = new Path2D(outline(kind, 2.4));
-    for (const mark of few) path.addPath(one, new DOMMatrix([1, 0, 0, 1, mark.x, mark.y]));
     context.globalAlpha = 0.45;
     context.fillStyle = context.strokeStyle = colour(look.colour);
-    if (look.hollow) context.stroke(path);
-    else context.fill(path);
+    context.beginPath();
+    for (const mark of marks) if (mark.kind === kind) DOTS[kind](context, mark.x, mark.y);
+    if (look.hollow) context.stroke();
+    else context.fill();
   }
   for (const mark of marks.filter((one) => one.strong)) {
     context.globalAlpha = 1;
@@ -195,12 +202,12 @@ const listen = (layer, svg, wanted, width) => {
   layer.addEventListener("blur", () => choose(null, false));
   layer.addEventListener("click", (event) => {
     const mark = nearest(event);
-    if (mark?.href) location.assign(mark.href);
+    if (mark?.href()) location.assign(mark.href());
   });
   layer.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
     if (event.key === "Escape") choose(null, false);
-    if (event.key === "Enter" && at?.href) location.assign(at.href);
+    if (event.key === "Enter" && at?.href()) location.assign(at.href());
     if (step === undefined && event.key !== "Home" && event.key !== "End") return;
     event.preventDefault();
     order ??= [...marks].sort((a, b) => a.x - b.x || a.y - b.y);

@@ -36,12 +36,16 @@ export const scale = (low, high, from, to, log = false, air = 0.05) => {
 
 const thin = (found, most) => found.filter((_, place) => place % Math.ceil(found.length / most) === 0);
 
-const even = (at, most) => {
-  const raw = (at.high - at.low) / most, power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((lead) => lead * power).find((one) => one >= raw * 0.999);
+const multiples = (at, step) => {
   const found = [];
   for (let tick = Math.ceil(at.low / step) * step; tick <= at.high + step / 1e6; tick += step) found.push(Number(tick.toPrecision(12)));
   return found;
+};
+
+const even = (at, most) => {
+  const raw = (at.high - at.low) / most, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((lead) => lead * power).find((one) => one >= raw * 0.999);
+  return multiples(at, step);
 };
 
 /** At most so many values for an axis; `clock` prefers seconds, minutes and hours. */
@@ -49,10 +53,11 @@ export const ticks = (at, most, clock = false) => {
   if (clock) {
     const found = at.log ? CLOCK.filter((tick) => tick >= at.low && tick <= at.high) : [];
     if (found.length >= 2) return thin(found, most);
-    const step = CLOCK.find((one) => one >= (at.high - at.low) / most) ?? 604800;
-    const regular = [];
-    for (let tick = Math.ceil(at.low / step) * step; tick <= at.high; tick += step) regular.push(Number(tick.toPrecision(12)));
-    if (regular.length >= 2) return regular.length > most ? thin(regular, most) : regular;
+    const first = CLOCK.findIndex((one) => one >= (at.high - at.low) / most);
+    for (let rank = first < 0 ? CLOCK.length - 1 : first; rank >= 0; rank--) {
+      const regular = multiples(at, CLOCK[rank]);
+      if (regular.length >= 2) return regular.length > most + 1 ? thin(regular, most) : regular;
+    }
   }
   if (at.log) {
     const found = [];

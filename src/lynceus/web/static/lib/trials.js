@@ -75,6 +75,7 @@ export const course = (store, goal) => {
 
 /** Finished runs as conclusions see them: of a configuration that ran several times, the median run (of two the slower). */
 export const typicalPlaces = (store) => {
+  if (store.typical?.size === store.size) return store.typical.places;
   const byRow = new Map();
   for (let place = 0; place < store.size; place++) {
     if (store.state[place] === FAIL) continue;
@@ -89,6 +90,7 @@ export const typicalPlaces = (store) => {
     const middle = typeof same === "number" ? same : same.sort((a, b) => time(a) - time(b))[Math.floor(same.length / 2)];
     if (store.state[middle] === COMPLETE) found.push(middle);
   }
+  store.typical = { size: store.size, places: found };
   return found;
 };
 
