@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from skypilot_bench import Bench, missing, skypilot_bench
 
 

@@ -106,6 +106,9 @@ class Bridge:
                 future.set_result(said["result"])
         process.stdout.close()
         process.wait()
+        with contextlib.suppress(OSError):
+            assert process.stdin is not None
+            process.stdin.close()
         with self._lock:
             if self._process is not process:
                 return

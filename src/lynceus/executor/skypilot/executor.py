@@ -192,7 +192,7 @@ class SkyPilotExecutor:
         free = not up and not (told.get("reason") == "user" and handle.asked_s > 0)
         price = float(problem.price[request["row"]])
         paid_s = (0.0 if free else own_s) + (idle_usd / price if price > 0 else 0.0)
-        boots = not handle.warm and not free
+        boots = bool(request["boots"]) and not handle.warm and not free
         extra_s = max(paid_s - told["seconds"] - (problem.tariff.boot_s if boots else 0.0), 0.0)
         facts = {"extra_s": extra_s, "boots": boots, "free": free and not idle_usd, "cluster": handle.cluster}
         final = settle(ticket, {**told, **facts})

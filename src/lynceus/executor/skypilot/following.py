@@ -103,7 +103,8 @@ class Following:
             answer = future.result()
         except SkyError as error:
             return self._troubled(meaning(error, self._means.server))
-        self._trouble_since, self._pauses = 0.0, 0
+        if self._doing != "find":  # that one only shows that SkyPilot answers
+            self._trouble_since, self._pauses = 0.0, 0
         return {"launch": self._launched, "find": self._found, "watch": self._watched}[self._doing](answer)
 
     def _ask(self) -> None:
@@ -172,7 +173,7 @@ class Following:
                 return None
             return self._vanished(what.sentence)
         self._trouble_since = self._trouble_since or now
-        impatient = now - self._trouble_since > self._means.options.patience
+        impatient = now - self._trouble_since >= self._means.options.patience
         if what.unknown and impatient:
             self._trouble_since = 0.0
             raise InfrastructureError(f"{what.sentence}; what runs goes on, 'lynceus resume' finds it")
