@@ -118,6 +118,10 @@ class Interruptions:
     """Spot machines are taken back after an exponentially distributed life; what ran is paid and lost."""
 
     mean_life_s: float
+    """Of one machine."""
+    only: str | None = None
+    """The parameter that says whether a configuration runs on spot machines, such as use_spot; nothing: all do. Where it is set, the
+    first of `num_nodes` machines to go ends the run."""
 
     def __post_init__(self) -> None:
         _positive("interruptions", self.mean_life_s)
@@ -126,7 +130,11 @@ class Interruptions:
         """Runs that may be interrupted."""
 
         def interrupted(request: Request) -> Happening:
+            if self.only is not None and not request.params.get(self.only):
+                return happens(request)
+            nodes = request.params.get("num_nodes", 1) if self.only is not None else 1
             life = self.mean_life_s * float(generator(seed, "interruption", request.number).exponential())
+            life /= nodes if isinstance(nodes, int) else 1
             return _cut(happens(request), life, Reason.PREEMPTED, "the cloud took the machines back")
 
         return interrupted
