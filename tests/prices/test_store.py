@@ -26,7 +26,8 @@ def test_the_embedded_catalog_knows_common_machines_with_source_and_date() -> No
         assert catalog is not None
         offer = next(one for one in catalog.offers if one.instance_type == name)
         assert (offer.vcpus, offer.memory_gib) == (4, 16)
-        assert offer.usd_per_hour is not None and offer.spot_usd_per_hour is not None
+        assert offer.usd_per_hour is not None
+        assert offer.spot_usd_per_hour is not None
         assert 0.01 < offer.spot_usd_per_hour < offer.usd_per_hour < 0.5
         assert catalog.source.startswith("embedded: list prices")
         assert len(catalog.date) == 10
@@ -105,7 +106,9 @@ def test_old_prices_are_warned_about(tmp_path: Path) -> None:
     day = 86400.0
     assert catalog.warning(catalog.as_of_s + (STALE_DAYS - 1) * day) is None
     said = catalog.warning(catalog.as_of_s + 45 * day)
-    assert said is not None and "45 days old (old.csv, 2026-01-01)" in said and "prices refresh" in said
+    assert said is not None
+    assert "45 days old (old.csv, 2026-01-01)" in said
+    assert "prices refresh" in said
     assert catalog.about(catalog.as_of_s + 45 * day) == "aws of 2026-01-01 (45 days old), old.csv"
 
 

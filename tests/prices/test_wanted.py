@@ -63,7 +63,7 @@ def test_machines_without_the_price_that_is_asked_for_are_left_out() -> None:
     wanted = Wanted((Place("aws"),), ("m.large",))
     assert len(names(wanted)) == 2
     assert names(wanted, True) == [("aws/r1", "m.large")]
-    with pytest.raises(InputError, match="know no spot price for 'm.large'"):
+    with pytest.raises(InputError, match=r"know no spot price for 'm.large'"):
         names(Wanted((Place("aws", "r2"),), ("m.large",)), True)
 
 

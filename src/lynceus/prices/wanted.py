@@ -137,7 +137,7 @@ class Wanted:
             )
             if not here:
                 raise InputError(_nowhere(place, catalogs))
-            for one in here:
+            for one in sorted(here, key=lambda one: (one.infra, one.vcpus, one.memory_gib, one.instance_type)):
                 found.setdefault((one.infra, one.instance_type), one)
         return list(found.values())
 
