@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 if TYPE_CHECKING:
     from postgres import Server
     from slurm_bench import SlurmBench
+    from workers import Workers
 
 # Runs are repeatable and never fail by the clock: the machine that tests may be busy.
 settings.register_profile(
@@ -46,3 +47,13 @@ def slurm(slurm_cluster: "SlurmBench", monkeypatch: pytest.MonkeyPatch) -> "Slur
     """The cluster, as this process's commands see it."""
     monkeypatch.setenv("SLURM_CONF", slurm_cluster.environment["SLURM_CONF"])
     return slurm_cluster
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> "Iterator[Workers]":
+    """Worker processes that can be killed, see `crash_worker.py`."""
+    from workers import Workers
+
+    running = Workers(tmp_path / "workers.log")
+    yield running
+    running.close()

@@ -8,18 +8,20 @@ import os
 import select
 import signal
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from lynceus.durable import open_study
 from lynceus.engine import explore
 from lynceus.errors import InfrastructureError
-from lynceus.executor import WallClock
+from lynceus.executor import Executor, WallClock
 from lynceus.executor.command import LocalJob
 from lynceus.executor.executor import Request
-from lynceus.executor.local import LocalExecutor
+from lynceus.executor.plugin import Setting
 from lynceus.history import End, Outcome
 from lynceus.ledger import Wish
+from lynceus.plugins import executor_plugin
 from lynceus.policy import preset
 from lynceus.problem import Budget, Goal, Limit, Problem
 from lynceus.space import Categorical, Integer, Space
@@ -45,10 +47,18 @@ def study_of(asked: dict[str, Any]) -> Study:
 def job_of(asked: dict[str, Any]) -> LocalJob:
     """Writes down that it was there, leaves a daemon, reports, takes its time."""
     script = (
-        'echo "$LYNCEUS_TRIAL" >> deeds; (setsid sleep 1000 &); '
+        'echo "$LYNCEUS_TRIAL" >> "$FOLDER/deeds"; (setsid sleep 1000 &); '
         f'echo "::lynceus {{\\"loss\\": $n, \\"progress\\": 1}}"; sleep {asked["sleep_s"]}'
     )
-    return LocalJob(script, workdir=Path(asked["folder"]), grace_s=0.1)
+    return LocalJob(script, workdir=Path(asked["folder"]), env={"FOLDER": asked["folder"]}, grace_s=0.1)
+
+
+def executor_of(asked: dict[str, Any], problem: Problem) -> Executor:
+    """Local, or what `executor` says as a job file would."""
+    options = dict(asked.get("executor", {"kind": "local"}))
+    plugin = executor_plugin(options.pop("kind"))
+    setting = Setting(problem, job_of(asked), Path(asked["folder"]).resolve() / "runs")
+    return plugin.make(setting, plugin.options.model_validate(options))
 
 
 class Instant:
@@ -74,7 +84,7 @@ class Instant:
         pass
 
 
-def make_mortal(study: Study, executor: LocalExecutor, moment: str) -> None:
+def make_mortal(study: Study, executor: Executor, moment: str) -> None:
     """Let this process be killed at an exact moment: `before launch`, `after launch`, `in settle` and so on."""
     when, _, what = moment.partition(" ")
     owners = {"launch": executor, "launched": study, "settle": study}
@@ -100,14 +110,15 @@ def make_mortal(study: Study, executor: LocalExecutor, moment: str) -> None:
 
 
 def work(asked: dict[str, Any]) -> int:
-    """Resume a study and run trials; `drain`: only settle what is open."""
-    wish = Wish.STOP if asked.get("drain") else Wish.RUN
+    """Resume a study and run trials; `drain`: only settle what is open; `kill`: end it."""
+    wish = Wish.KILL if asked.get("kill") else Wish.STOP if asked.get("drain") else Wish.RUN
     try:
         study = study_of(asked)
         if asked.get("instant"):
             explore(study, Instant(study.problem), WallClock(), parallel=asked["parallel"])
             return 0
-        with LocalExecutor(study.problem, job_of(asked), Path(asked["folder"]) / "runs") as executor:
+        executor = executor_of(asked, study.problem)
+        with closing(executor):  # type: ignore[type-var]
             make_mortal(study, executor, asked.get("die", ""))
             explore(study, executor, WallClock(), parallel=asked["parallel"], wish=lambda: wish)
     except InfrastructureError:

@@ -24,8 +24,8 @@ from lynceus.study import Study
 from lynceus.supervisor import files
 
 if TYPE_CHECKING:
-    from conftest import Workers
     from postgres import Server
+    from workers import Workers
 
 TRIALS = 8
 FAULTS = ("worker", "job", "supervisor", "worker and supervisor", "database")

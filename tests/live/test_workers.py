@@ -13,8 +13,8 @@ import pytest
 from lynceus.ledger.sql import Storage
 
 if TYPE_CHECKING:
-    from conftest import Workers
     from postgres import Server
+    from workers import Workers
 
 
 def check_together(workers: "Workers", url: str, *, count: int, trials: int, usd: float) -> None:

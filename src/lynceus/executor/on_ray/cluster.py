@@ -17,6 +17,9 @@ _LONELY_S = 120.0
 _CALL_S = 10.0
 _QUIET_S = 1.0
 """How often the cluster is asked about a run beyond whether its keeper has answered."""
+_REMEMBERED_S = 600.0
+"""How long it is remembered that a run was claimed and is over."""
+_FORGOTTEN = ("request", "alive", "outcome", *node.STREAMS)
 _OUT_OF_MEMORY = "running low on memory"
 """How Ray says that it killed a keeper because the job on its node used up the memory."""
 
@@ -129,8 +132,9 @@ class Cluster:
     def _vanished(self, name: str, known: _Known) -> dict[str, Any]:
         claim = json.loads(keeper.get(f"{name}/claim") or b"{}")
         reason = "preempted" if known.preempted else "oom" if _OUT_OF_MEMORY in known.death else "infra"
-        seconds = _number(keeper.get(f"{name}/alive"))
-        return {"state": "vanished", "seconds": seconds, "node": claim.get("node", "?"), "reason": reason}
+        seconds = claim.get("seconds", _number(keeper.get(f"{name}/alive")))
+        swept = "cleared_s" in claim
+        return {"state": "vanished", "seconds": seconds, "node": claim.get("node"), "reason": reason, "swept": swept}
 
     def _waiting(self, name: str, known: _Known) -> dict[str, Any]:
         """Placed nowhere yet, or about to begin."""
@@ -172,11 +176,19 @@ class Cluster:
         return {"state": "told"}
 
     def clear(self, name: str) -> None:
-        """Nothing of this run is needed any more: give back its nodes, forget what was kept of it."""
+        """Nothing of this run is needed any more: give back its nodes, forget what was kept of it.
+
+        That it was claimed is remembered for a while: a driver that died in the middle of a launch, and is still at it, must not begin
+        what is over.
+        """
         self._known.pop(name, None)
+        claim = json.loads(keeper.get(f"{name}/claim") or b"{}")
+        if "cleared_s" not in claim:
+            claim |= {"cleared_s": time.time(), "seconds": _number(keeper.get(f"{name}/alive"))}
+            keeper.put(f"{name}/claim", json.dumps(claim).encode())
         self._remove(name)
-        store = keeper.key_value_store()
-        store._internal_kv_del(f"{name}/".encode(), del_by_prefix=True, namespace=keeper.NAMESPACE.encode())
+        for part in _FORGOTTEN:
+            self.forget(f"{name}/{part}")
 
     def _remove(self, name: str) -> None:
         """Removing the group ends every actor in it, and with them their jobs."""
@@ -192,10 +204,15 @@ class Cluster:
         return keeper.get(key) is not None
 
     def unship(self, study: str) -> None:
-        """Forget the shipped folders of a study, unless one of its runs is still there."""
+        """Forget the shipped folders of a study, unless one of its runs is still there; and what nobody needs to remember."""
         if not any(one.startswith(study) for one in self.names()):
-            for key in self._keys(study):
-                keeper.key_value_store()._internal_kv_del(key.encode(), namespace=keeper.NAMESPACE.encode())
+            for key in self._keys(f"{study}/"):
+                self.forget(key)
+        for name, parts in self._parts().items():
+            if parts == {"claim"}:
+                claim = json.loads(keeper.get(f"{name}/claim") or b"{}")
+                if time.time() - claim.get("cleared_s", 0.0) > _REMEMBERED_S:
+                    self.forget(f"{name}/claim")
 
     def names(self) -> dict[str, str]:
         """Every run of ours that holds nodes, actors or notes on the cluster, with what it holds."""
@@ -206,18 +223,26 @@ class Cluster:
         for actor in self._ray.util.list_named_actors(all_namespaces=True):
             if actor["namespace"] == keeper.NAMESPACE and actor["name"].startswith(PREFIX):
                 found.setdefault(actor["name"].partition("#")[0], []).append("a keeper")
-        for key in self._keys(PREFIX):
-            if (name := key.partition("/")[0]).count(":") == PREFIX.count(":") + 3:
-                notes = found.setdefault(name, [])
-                notes.extend(["notes"] if "notes" not in notes else [])
+        for name, parts in self._parts().items():
+            if parts != {"claim"}:
+                found.setdefault(name, []).append("notes")
         return {name: ", ".join(held) for name, held in found.items()}
+
+    def _parts(self) -> dict[str, set[str]]:
+        """What is kept of each run."""
+        found: dict[str, set[str]] = {}
+        for key in self._keys(PREFIX):
+            name, _, part = key.partition("/")
+            if "folder-" not in part:
+                found.setdefault(name, set()).add(part)
+        return found
 
     def shipped(self) -> list[str]:
         """Keys of shipped folders."""
         return [key for key in self._keys(PREFIX) if "/folder-" in key]
 
     def forget(self, key: str) -> None:
-        """Remove a shipped folder."""
+        """Remove one thing that is kept."""
         keeper.key_value_store()._internal_kv_del(key.encode(), namespace=keeper.NAMESPACE.encode())
 
     def offers(self) -> list[dict[str, float]]:

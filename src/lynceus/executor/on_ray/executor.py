@@ -296,6 +296,8 @@ class RayExecutor:
         if Path(ticket, files.CANCEL).exists():
             when = f"after {seconds:.1f} s" if seconds else "before it began"
             return failed(f"ended on request {when}", reason="user", seconds=seconds)
+        if found["swept"]:
+            return failed("it was swept away (lynceus gc); charged up to its last sign of life", seconds=seconds)
         what = {
             "preempted": f"the node {found['node']} was taken back",
             "oom": f"the node {found['node']} ran out of memory, and Ray ended the run",

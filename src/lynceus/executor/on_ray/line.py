@@ -138,7 +138,7 @@ class Line:
             start_new_session=True,  # Ctrl-C is for us
         )
         self._began_s, self._rest, self._owed = time.monotonic(), b"", 0
-        self._send({"address": self._address})
+        self._send({"address": self._address, "parent": os.getpid()})
 
     def _send(self, asked: dict[str, Any]) -> None:
         assert self._porter is not None

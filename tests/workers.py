@@ -1,14 +1,13 @@
+"""Real worker processes for the tests that kill them, quickly forked by a process that has imported everything."""
+
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-SCRIPT = Path(__file__).parents[1] / "crash_worker.py"
+SCRIPT = Path(__file__).with_name("crash_worker.py")
 
 
 class Workers:
@@ -55,10 +54,3 @@ class Workers:
         self._server.wait()
         self._server.stdout.close()
         self._log.close()
-
-
-@pytest.fixture
-def workers(tmp_path: Path) -> Iterator[Workers]:
-    running = Workers(tmp_path / "workers.log")
-    yield running
-    running.close()
