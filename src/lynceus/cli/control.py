@@ -1,12 +1,15 @@
-"""`lynceus stop`, `resume`, `gc` and `storage upgrade`: steering studies that run, and tidying up after them."""
+"""`lynceus stop`, `resume` and `storage upgrade`: steering studies that run."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lynceus.cli.output import Output, OutputOption, StorageOption, StudyArgument, console, print_json
+from lynceus.cli.output import Output, OutputOption, StorageOption, StudyArgument, print_json
+
+if TYPE_CHECKING:
+    from lynceus.cli.opened import Opened
 
 
 def stop(
@@ -20,12 +23,26 @@ def stop(
 
     one = open_study(study, storage)
     one.study.stop(kill=kill)
+    tell_people(one)
     running = len(one.study.pending)
     if output is Output.JSON:
         print_json({"study": one.name, "open_trials": running, "kill": kill})
         return
     what = "none is open" if not running else f"{running} open {'are ended' if kill else 'come to their end'}"
     typer.echo(f"{one.name}: no more trials are started; {what}. Continue with: lynceus resume {one.name}")
+
+
+def tell_people(one: Opened) -> None:
+    """Tell those whom the job file names that a study has ended, when no worker is there to do it."""
+    from lynceus.errors import InputError
+    from lynceus.notify import courier_of
+
+    try:
+        courier = courier_of(one.prepared.job)
+    except InputError:
+        return  # the addresses are known where the study was started
+    courier.look(one.study)
+    courier.close()
 
 
 def resume(
@@ -53,35 +70,6 @@ def resume(
     if usd or one.study.stopped is not None or one.study.wish is not Wish.RUN:
         one.study.resume(usd)
     work(one, parallel or one.prepared.parallel, output)
-
-
-def gc(
-    study: StudyArgument = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; otherwise leftovers are only listed.")] = False,
-    outputs: Annotated[
-        bool, typer.Option("--outputs", help="Also what settled trials wrote (their results stay).")
-    ] = False,
-    storage: StorageOption = None,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """List processes and run directories that no open trial needs, and end or remove them with --yes."""
-    from lynceus.cli.leftovers import find_leftovers, remove_leftovers
-    from lynceus.cli.opened import open_study
-
-    one = open_study(study, storage)
-    found = find_leftovers(one, outputs=outputs)
-    if yes:
-        remove_leftovers(found)
-    if output is Output.JSON:
-        print_json({"study": one.name, "removed": yes, "leftovers": found})
-        return
-    if not found:
-        typer.echo(f"{one.name}: nothing is left over.")
-        return
-    out = console()
-    for left in found:
-        out.print(f"{left.kind}: {left.where} ({left.why})", markup=False)
-    out.print("ended and removed." if yes else "nothing was touched; add --yes to end and remove them.")
 
 
 def storage_upgrade(storage: StorageOption = None, output: OutputOption = Output.TABLE) -> None:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from lynceus.cli.opened import Opened
     from lynceus.executor import Executor
+    from lynceus.history import Observation
     from lynceus.ledger import Wish
+    from lynceus.notify import Courier
 
 EXIT_NOTHING_FEASIBLE, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 3, 4, 130
 
@@ -50,10 +52,12 @@ def run(
     from lynceus.job import Job
     from lynceus.job.prepare import prepare
     from lynceus.job.secrets import secrets_of
+    from lynceus.notify import courier_of
 
     job = Job.read(file)
     prepared = prepare(job, policy)
     secrets_of(job)
+    courier_of(job)
     width = parallel or prepared.parallel
     if output is Output.TABLE:
         console().print(plan_shown(prepared, forecast(prepared.problem, prepared.policy, parallel=width), width))
@@ -96,21 +100,26 @@ def work(one: Opened, parallel: int, output: Output) -> None:
     from lynceus.job.execution import executor_of, run_setup
     from lynceus.job.secrets import secrets_of
     from lynceus.ledger import Wish
+    from lynceus.notify import courier_of
 
     out = Console(stderr=True, highlight=False) if output is Output.JSON else console()
     job = one.prepared.job
-    secrets = secrets_of(job)
+    secrets, courier = secrets_of(job), courier_of(job)
     run_setup(job, one.study, secrets)
     with interrupts() as wanted, executor_of(one.prepared, secrets) as executor:
-        _explore(one, executor, parallel, wanted, out)
+        _explore(one, executor, parallel, wanted, out, courier)
         interrupted = wanted() is not Wish.RUN
     if interrupted:
         one.study.release()  # so that others see that nobody works on it
     one.study.refresh()
+    courier.look(one.study)
+    courier.close()
     raise typer.Exit(_conclude(one, interrupted, output))
 
 
-def _explore(one: Opened, executor: Executor, parallel: int, wanted: Interrupts, out: Console) -> None:
+def _explore(
+    one: Opened, executor: Executor, parallel: int, wanted: Interrupts, out: Console, courier: Courier
+) -> None:
     from contextlib import nullcontext
 
     from lynceus.cli.board import Board, Lines, live
@@ -127,6 +136,11 @@ def _explore(one: Opened, executor: Executor, parallel: int, wanted: Interrupts,
         board.note = wanted.note
         board.update()
 
+    def settled(seen: Observation) -> None:
+        if not watched:
+            lines.settled(seen)
+        courier.look(one.study)
+
     with live(board, out) if watched else nullcontext():
         explore(
             one.study,
@@ -134,7 +148,7 @@ def _explore(one: Opened, executor: Executor, parallel: int, wanted: Interrupts,
             WallClock(),
             parallel=parallel,
             ordered=None if watched else lines.ordered,
-            settled=None if watched else lines.settled,
+            settled=settled,
             wish=wanted,
             tick=tick if watched else None,
         )

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lynceus.document import Section
+from lynceus.job.notices import NotifySection
 from lynceus.job.resources import ResourcesSection
 from lynceus.job.sections import (
     BillingSection,
@@ -24,7 +25,6 @@ from lynceus.job.words import EnvName, EnvValue, SecretSource, study_name
 
 _ELSEWHERE: Mapping[str, str] = {
     "fidelity": "the share of the data is a parameter of the space; name it, such as fraction: {column: share, answer: full}.",
-    "notify": "messages are not sent by this version; let your own script ask 'lynceus status NAME -o json'.",
     "num_nodes": "the number of nodes is something to search: write it as a parameter of the space.",
     "file_mounts": "jobs run on this machine, in workdir; no files are copied, so remove it.",
     "deadline": "write it as a limit: constraints: ['runtime <= 45m'].",
@@ -86,6 +86,9 @@ class JobFile(Section):
         default=None, description="the configuration used until now, to compare the winner with"
     )
     executor: ExecutorSection = Field(default_factory=ExecutorSection)
+    notify: NotifySection | None = Field(
+        default=None, description="who is told when the study ends, pauses or has used most of its budget"
+    )
     storage: str | None = Field(
         default=None, description="where the study is kept: sqlite:///lynceus.db or postgresql+psycopg://…"
     )

@@ -15,7 +15,9 @@ HIDDEN = "•••"
 
 def secrets_of(job: Job, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The values of a job's secrets, by the variable that brings them to the job."""
-    return {name: _value(job, name, source, environment) for name, source in job.spec.secrets.items()}
+    return {
+        name: secret_value(job, ("secrets", name), source, environment) for name, source in job.spec.secrets.items()
+    }
 
 
 def hidden(text: str, secrets: Mapping[str, str]) -> str:
@@ -31,9 +33,12 @@ def hidden(text: str, secrets: Mapping[str, str]) -> str:
     return text
 
 
-def _value(job: Job, name: str, source: str, environment: Mapping[str, str]) -> str:
+def secret_value(
+    job: Job, path: tuple[str | int, ...], source: str, environment: Mapping[str, str] = os.environ
+) -> str:
+    """The value that `env:NAME` or `file:PATH` stands for; `path` is where in the job file the reference stands."""
     kind, _, where = source.partition(":")
-    with job.at("secrets", name):
+    with job.at(*path):
         if kind == "env":
             if where not in environment:
                 raise InputError(
@@ -53,7 +58,7 @@ def known_secrets(job: Job, environment: Mapping[str, str] = os.environ) -> dict
     found = {}
     for name, source in job.spec.secrets.items():
         try:
-            found[name] = _value(job, name, source, environment)
+            found[name] = secret_value(job, ("secrets", name), source, environment)
         except InputError:
             continue
     return found

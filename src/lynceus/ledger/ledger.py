@@ -122,6 +122,9 @@ class Ledger(Protocol):
     def enqueued(self, rows: Sequence[int]) -> None:
         """Write down the whole queue anew."""
 
+    def announced(self, occasion: str) -> bool:
+        """Write down that people are told of something; false, and nothing changes, when that had been written already."""
+
     def adopt(self) -> tuple[OpenRun, ...]:
         """Take over the open runs that nobody looks after; they are returned with those that are mine already."""
 

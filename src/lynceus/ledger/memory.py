@@ -22,6 +22,7 @@ class MemoryLedger:
         self._frozen: History | None = ()
         self._numbers: set[int] = set()
         self._open: dict[int, OpenRun] = {}
+        self._announced: set[str] = set()
         self.queue: tuple[int, ...] = ()
         self.wish = Wish.RUN
         self.stopped: Stopped | None = None
@@ -106,6 +107,12 @@ class MemoryLedger:
     def enqueued(self, rows: Sequence[int]) -> None:
         """Write down the whole queue anew."""
         self.queue = tuple(rows)
+
+    def announced(self, occasion: str) -> bool:
+        """Write down that people are told of something, once."""
+        new = occasion not in self._announced
+        self._announced.add(occasion)
+        return new
 
     def adopt(self) -> tuple[OpenRun, ...]:
         """Everything that is open is ours."""

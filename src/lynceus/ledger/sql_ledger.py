@@ -332,6 +332,17 @@ class SqlLedger:
         with self.exclusive():
             self._changed(queue=list(rows))
 
+    def announced(self, occasion: str) -> bool:
+        """Write down that people are told of something; of several workers, one is given the word."""
+        with self.exclusive():
+            told = self._write(
+                select(events.c.detail).where(events.c.study_id == self._id, events.c.kind == "announced")
+            ).scalars()
+            if any(detail["occasion"] == occasion for detail in told):
+                return False
+            self._note("announced", None, {"occasion": occasion})
+        return True
+
     def adopt(self) -> tuple[OpenRun, ...]:
         """Take over what nobody looks after."""
         with self.exclusive():

@@ -97,6 +97,10 @@ class StillLedger:
         """Nothing is written here."""
         self._refuse()
 
+    def announced(self, occasion: str) -> bool:
+        """Nothing is written here."""
+        self._refuse()
+
     def adopt(self) -> tuple[OpenRun, ...]:
         """Nothing is written here."""
         self._refuse()

@@ -19,6 +19,7 @@ from lynceus.web import faults, openapi, routes_pages, routes_read, routes_write
 from lynceus.web.access import Access
 from lynceus.web.attempts import Attempts
 from lynceus.web.clerk import THREADS, Clerks
+from lynceus.web.couriers import Couriers
 from lynceus.web.events import Watch
 from lynceus.web.guard import API, MOST_BYTES, Guard
 from lynceus.web.house import House
@@ -42,14 +43,16 @@ def create_app(
     """
     access = Access() if access is None else access
     storage = Storage(storage_url, connections=CONNECTIONS)
-    shelf = Shelf(storage)
-    house = House(storage, access, shelf, Clerks(shelf), Watch(storage), Memo(), Path(folder).resolve())
+    shelf, couriers = Shelf(storage), Couriers()
+    clerks = Clerks(shelf, noticed=couriers.look)
+    house = House(storage, access, shelf, clerks, Watch(storage), Memo(), Path(folder).resolve())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         await house.watch.close()
         house.clerks.close()
+        couriers.close()
         storage.close()
 
     app = FastAPI(title="Lynceus", docs_url=None, redoc_url=None, openapi_url=f"{API}/openapi.json", lifespan=lifespan)

@@ -72,6 +72,9 @@ def _refuse_files(job: Job) -> None:
     if job.spec.prices is not None:
         with job.at("prices", "file"):
             raise InputError("catalogs of the server cannot be read through the API; write the prices with price.")
+    if job.spec.notify is not None:
+        with job.at("notify"):
+            raise InputError("secrets of the server cannot be used through the API; run the study from a job file.")
     for place, text in (
         (("workdir",), job.spec.workdir),
         (("executor", "run_directory"), getattr(job.spec.executor, "run_directory", ".lynceus")),

@@ -49,8 +49,8 @@ const draw = (data, box) => {
 export const bestChart = (element, data) => {
   let now = data;
   const again = chart(element, (box) => draw(now, box));
-  again();
-  return (next) => { now = next; again(); };
+  again(data.store.size);
+  return (next) => { now = next; again(now.store.size); };
 };
 
 /** Two studies in one chart. data: {sides: [{name, head, curve}]} */

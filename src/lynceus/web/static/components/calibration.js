@@ -60,12 +60,14 @@ const named = () => {
 
 /** data: {store, link} */
 export const calibration = (element, data) => {
-  let now = data;
+  let now = data, told = -1;
   const text = el("p", { class: "quiet", id: "calibration-text" }), host = el("div");
   show(element, text, host);
   const again = chart(host, (box) => draw(now, box));
   const update = (next) => {
     now = next;
+    if (now.store.size === told) return;
+    told = now.store.size;
     const places = judged(now.store);
     say(text, places.length ? summary(now.store, places) : "");
     again();

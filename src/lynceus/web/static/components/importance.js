@@ -33,8 +33,12 @@ export const importance = (element, data) => {
   const list = () => now.insight?.importance ?? [];
   const current = () => list().find((one) => one.parameter === chosen) ?? list()[0];
   const again = chart(effect, (box) => (current() ? drawEffect(current(), goalOf(now.head.objective), box) : { nothing: "" }), { height: 190 });
+  let told = null;
   const update = (next) => {
     now = next;
+    const key = [now.insight, chosen];
+    if (told !== null && told.every((one, place) => one === key[place])) return;
+    told = key;
     const held = bars.contains(document.activeElement) ? document.activeElement.dataset.parameter : null;
     empty.hidden = list().length > 0;
     effect.hidden = bars.hidden = !list().length;

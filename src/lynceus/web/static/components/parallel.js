@@ -111,6 +111,7 @@ export const parallel = (element, data) => {
   };
   new IntersectionObserver(([entry]) => { visible = entry.isIntersecting; if (visible && dirty) again(); }, { rootMargin: "300px" }).observe(element);
   new ResizeObserver(() => { if (Math.abs(element.clientWidth - seenWidth) > 1) again(); }).observe(element);
-  onColours(again);
-  return (next) => { now = next; again(); };
+  onColours(() => again());
+  let told = -1;
+  return (next) => { now = next; if (now.store.size !== told) again(); told = now.store.size; };
 };

@@ -106,7 +106,14 @@ export const scatter = (element, data) => {
   };
   slider.addEventListener("input", () => { chosen = toSeconds(Number(slider.value)); tell(); again(); });
   reset.addEventListener("click", () => { chosen = null; tell(); again(); slider.value = toStep(deadlineOf()); });
-  tell();
-  again();
-  return (next) => { now = next; tell(); again(); };
+  let told = null;
+  const update = (next) => {
+    now = next;
+    const key = `${now.store.size} ${deadlineOf()}`;
+    if (key !== told) tell();
+    told = key;
+    again(key);
+  };
+  update(data);
+  return update;
 };

@@ -91,11 +91,16 @@ export const trialsTable = (element, data) => {
   clear.addEventListener("click", () => { Object.assign(filters, { text: "", state: "", params: {} }); find.value = ""; for (const select of element.querySelectorAll(".filters select")) select.value = ""; page = 0; body(); });
   previous.addEventListener("click", () => { page--; body(); });
   next.addEventListener("click", () => { page++; body(); });
-  heading();
-  body();
-  return (newer) => {
-    now = newer;
+  // Far below the first screen: filled when somebody scrolls there, and then with every change.
+  let visible = false, drawn = -1;
+  const renew = () => {
+    if (!visible || drawn === store().size || rows.contains(document.activeElement)) return;
+    drawn = store().size;
     if (columnsOf(now.store).length !== columns.length) { columns = columnsOf(now.store); heading(); }
-    if (!rows.contains(document.activeElement)) body();
+    body();
   };
+  heading();
+  say(found, `${count(store().size)} settled trials`);
+  new IntersectionObserver(([entry]) => { visible = entry.isIntersecting; renew(); }, { rootMargin: "400px" }).observe(element);
+  return (newer) => { now = newer; renew(); };
 };

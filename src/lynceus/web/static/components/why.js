@@ -29,7 +29,10 @@ const suggestion = (next, goal) => {
 
 /** data: {head, insight} */
 export const why = (element, data) => {
+  let told;
   const update = ({ head, insight }) => {
+    if (insight === told) return;
+    told = insight;
     if (!insight) { show(element, nothing("Asking the model …")); return; }
     const goal = goalOf(head.objective);
     const rivals = insight.candidates.map((one) => [words(one.params), goal.text(one.gain), money(one.charge_usd), percent(one.probability), duration(one.seconds)]);

@@ -61,7 +61,7 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
   const below = el("div", { class: "below" });
   const table = el("details", { class: "data" }, el("summary", {}, "Show as a table"));
   show(host, holder, below, table);
-  let current = null, frame = 0, seenWidth = 0, visible = false, dirty = true;
+  let current = null, frame = 0, seenWidth = 0, visible = false, dirty = true, drawn = null;
 
   const fillTable = () => {
     if (!table.open || current === null) return;
@@ -102,14 +102,17 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
     fillTable();
   };
 
-  const schedule = () => {
+  /** Draw again when there is something new: `key` says what was drawn, so that nothing is drawn twice. */
+  const schedule = (key = null) => {
+    if (key !== null && key === drawn) return;
+    drawn = key;
     dirty = true;
     if (frame || !visible) return;
     frame = requestAnimationFrame(() => { frame = 0; if (dirty) render(); });
   };
   new IntersectionObserver(([entry]) => { visible = entry.isIntersecting; if (visible && dirty) schedule(); }, { rootMargin: "300px" }).observe(host);
   new ResizeObserver(() => { if (Math.abs(holder.clientWidth - seenWidth) > 1) schedule(); }).observe(holder);
-  onColours(schedule);
+  onColours(() => schedule());
   return schedule;
 };
 
@@ -136,13 +139,16 @@ const frameOf = (wanted, width, height, left, bottom) => {
 
 const markOf = (mark) => shape("path", { class: "mark " + mark.kind + (mark.strong ? " strong" : ""), d: outline(mark.kind, mark.r ?? 4.2), transform: `translate(${mark.x.toFixed(1)} ${mark.y.toFixed(1)})` });
 
-// The same shapes, small, as quick strokes of a pen.
-const DOTS = {
-  kept: (pen, x, y) => { pen.moveTo(x + 2.2, y); pen.arc(x, y, 2.2, 0, 7); },
-  late: (pen, x, y) => { pen.moveTo(x + 2.2, y); pen.arc(x, y, 2.2, 0, 7); },
-  broken: (pen, x, y) => { pen.moveTo(x, y - 3); pen.lineTo(x + 3, y); pen.lineTo(x, y + 3); pen.lineTo(x - 3, y); pen.closePath(); },
-  stopped: (pen, x, y) => { pen.moveTo(x - 2.8, y + 2.2); pen.lineTo(x + 2.8, y + 2.2); pen.lineTo(x, y - 2.9); pen.closePath(); },
-  failed: (pen, x, y) => { pen.moveTo(x - 2.4, y - 2.4); pen.lineTo(x + 2.4, y + 2.4); pen.moveTo(x + 2.4, y - 2.4); pen.lineTo(x - 2.4, y + 2.4); },
+/** A mark drawn once, to be stamped thousands of times: a path of ten thousand shapes takes a hundred times longer. */
+const stamp = (kind, ratio) => {
+  const size = 10, small = el("canvas", { width: size * ratio, height: size * ratio });
+  const context = small.getContext("2d"), path = new Path2D(outline(kind, 2.3));
+  context.setTransform(ratio, 0, 0, ratio, (size / 2) * ratio, (size / 2) * ratio);
+  context.globalAlpha = 0.5;
+  context.fillStyle = context.strokeStyle = colour(KINDS[kind].colour);
+  if (KINDS[kind].hollow) context.stroke(path);
+  else context.fill(path);
+  return (pen, x, y) => pen.drawImage(small, x - size / 2, y - size / 2, size, size);
 };
 
 /** Marks on a canvas, in the colours of the style sheet; the same shapes as in SVG. */
@@ -154,13 +160,9 @@ const paint = (canvas, marks, width, height) => {
   canvas.style.height = height + "px";
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
-  for (const [kind, look] of Object.entries(KINDS)) {
-    context.globalAlpha = 0.45;
-    context.fillStyle = context.strokeStyle = colour(look.colour);
-    context.beginPath();
-    for (const mark of marks) if (mark.kind === kind) DOTS[kind](context, mark.x, mark.y);
-    if (look.hollow) context.stroke();
-    else context.fill();
+  for (const kind of Object.keys(KINDS)) {
+    const print = stamp(kind, ratio);
+    for (const mark of marks) if (mark.kind === kind) print(context, mark.x, mark.y);
   }
   for (const mark of marks.filter((one) => one.strong)) {
     context.globalAlpha = 1;

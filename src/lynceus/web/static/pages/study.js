@@ -40,15 +40,18 @@ const start = async () => {
   show(made.actions, actionsOf(page, data));
   performance.mark("useful");
 
-  let asked = -1, wait = null, running = false;
+  // Models of large studies take seconds: they are asked at most a fifth of the time, so that facts never wait for them.
+  let asked = -1, wait = null, running = false, pause = 0;
   const think = async () => {
     wait = null;
     running = true;
+    const began = performance.now();
     try { data.insight = await get(path("studies", name, "insight")); asked = data.insight.settled; made.update(); } catch (error) { page.live(false, error.message); }
     running = false;
+    pause = Math.max(LEAST_MS, 4 * (performance.now() - began));
     if (asked !== data.store.size) later();
   };
-  const later = () => { if (wait === null && !running) wait = setTimeout(think, document.hidden ? 10 * LEAST_MS : asked < 0 ? 0 : LEAST_MS); };
+  const later = () => { if (wait === null && !running) wait = setTimeout(think, document.hidden ? Math.max(10 * LEAST_MS, pause) : pause); };
   later();
 
   const refresh = async () => {
