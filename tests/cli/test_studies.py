@@ -353,7 +353,7 @@ def test_stop_from_elsewhere_and_leftovers(here: Path, lynceus) -> None:
     assert process.returncode == 3, "it was stopped, and nothing feasible is known"
     assert json.loads(lynceus("gc", "toy", "-o", "json")[1])["leftovers"] == []
     _, out, _ = lynceus("gc", "toy", "--outputs", "--yes")
-    assert "directory: " in out
+    assert "toy: directory " in out
     assert lynceus("gc", "toy", "--outputs")[1] == "toy: nothing is left over.\n"
 
 

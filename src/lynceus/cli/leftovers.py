@@ -1,60 +1,119 @@
-"""What trials left behind: processes that should have ended, directories that belong to nothing."""
+"""What trials left behind: jobs, processes and machines that should have ended, directories that belong to nothing."""
 
 from __future__ import annotations
 
-import shutil
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lynceus.cli.opened import Opened
-from lynceus.job.execution import study_folder
-from lynceus.supervisor import files, limits, tree
+from lynceus.executor import Belonging, Executor
+from lynceus.job.execution import executor_of
+
+if TYPE_CHECKING:
+    from lynceus.executor import Sweeps
+
+_ATTENDED_S = 60.0
+"""A study whose worker gave a sign of life so recently is being worked on."""
 
 
 @dataclass(frozen=True)
 class Leftover:
     """One thing to end or remove."""
 
+    study: str
     kind: str
-    """`processes` or `directory`."""
+    """`processes`, `directory`, `job`, `cluster` and so on."""
     where: str
-    """Process numbers, or a path."""
+    """What an executor calls it: process numbers, a path, a job's number."""
     why: str
-    run: str = ""
-    """The name of the run whose processes are left."""
+    stranger: bool = False
+    """Whether it belongs to a study that this storage does not hold; somebody else's storage may."""
 
 
-def find_leftovers(one: Opened, *, outputs: bool = False) -> list[Leftover]:
-    """Processes of settled trials, directories of trials that the study does not know; with `outputs`, those of settled trials too."""
+@dataclass(frozen=True)
+class Swept:
+    """A leftover with the executor that can end it."""
+
+    leftover: Leftover
+    belonging: Belonging
+    owner: Opened
+
+
+def find_leftovers(studies: list[Opened], *, outputs: bool, strangers: bool) -> list[Swept]:
+    """Everything of these studies that no open trial needs; with `outputs`, directories of settled trials; with `strangers`, what
+    belongs to studies that are none of these."""
+    found: dict[tuple[str, str, str], Swept] = {}
+    known = {(one.study.name, one.study.identity) for one in studies}
+    for one in studies:
+        for belonging in _belongings(one):
+            ours = (belonging.study, belonging.identity) == (one.study.name, one.study.identity)
+            if ours:
+                why = _why(one, belonging, outputs=outputs)
+            elif strangers and (belonging.study, belonging.identity) not in known:
+                why = "of a study that this storage does not hold"
+            else:
+                continue
+            if why:
+                where = belonging.detail or belonging.name
+                left = Leftover(belonging.study, belonging.kind, where, why, stranger=not ours)
+                found.setdefault((belonging.kind, belonging.name, belonging.study), Swept(left, belonging, one))
+    return list(found.values())
+
+
+def remove_leftovers(swept: list[Swept]) -> None:
+    """End and remove, first what runs, then what lies about."""
+    for one in sorted(swept, key=lambda one: one.belonging.kind == "directory"):
+        with executor_of(one.owner.prepared, {}) as executor:
+            _sweeping(executor).end(one.belonging)
+
+
+def abandoned(one: Opened) -> list[int]:
+    """Open trials of a study that nobody works on."""
     one.study.refresh()
-    pending = {order.number for order in one.study.pending}
-    settled = {seen.order.number for seen in one.study.history}
-    found: list[Leftover] = []
-    folder = study_folder(one.prepared.job, one.study)
-    for directory in sorted(folder.iterdir(), key=lambda path: path.name) if folder.is_dir() else ():
-        if not directory.name.isdigit():
-            continue
-        number = int(directory.name)
-        if number in pending:
-            continue
-        state = "has settled" if number in settled else "is not part of the study"
-        request = files.read_whole(str(directory / files.REQUEST)) or {}
-        run = str(request.get("run", ""))
-        processes = tree.of_run(run) if run else set()
-        if processes:
-            numbers = ", ".join(map(str, sorted(processes)))
-            found.append(Leftover("processes", numbers, f"of trial {number}, which {state}", run))
-        if number not in settled or outputs:
-            found.append(Leftover("directory", str(directory), f"of trial {number}, which {state}"))
-    return found
+    return [] if _attended(one) else sorted(order.number for order in one.study.pending)
 
 
-def remove_leftovers(leftovers: list[Leftover]) -> None:
-    """End the processes, remove the directories with their control groups."""
-    for left in leftovers:
-        if left.kind == "processes":
-            tree.end_run(left.run, set())
-        else:
-            started = files.read_whole(str(Path(left.where) / files.STARTED)) or {}
-            limits.remove_groups(list(started.get("groups", ())))
-            shutil.rmtree(left.where, ignore_errors=True)
+def end_abandoned(one: Opened, secrets: dict[str, str]) -> None:
+    """Take over the open trials of a study, end them, and settle what they cost."""
+    from lynceus.engine import explore
+    from lynceus.executor import WallClock
+    from lynceus.ledger import Wish
+
+    with executor_of(one.prepared, secrets) as executor:
+        explore(one.study, executor, WallClock(), wish=lambda: Wish.KILL)
+    one.study.release()
+
+
+def _belongings(one: Opened) -> Iterator[Belonging]:
+    one.study.refresh()
+    with executor_of(one.prepared, {}) as executor:
+        if hasattr(executor, "belongings"):
+            yield from _sweeping(executor).belongings()
+
+
+def _why(one: Opened, belonging: Belonging, *, outputs: bool) -> str:
+    """Why something is not needed any more; empty when it is."""
+    number = belonging.number
+    if number is None:
+        needed = bool(one.study.pending) or _attended(one)
+        return "" if needed else "kept for the study, which has no open trial and no worker"
+    if number in {order.number for order in one.study.pending}:
+        return ""
+    settled = number in {seen.order.number for seen in one.study.history}
+    if settled and belonging.kind == "directory" and not outputs:
+        return ""
+    return f"of trial {number}, which {'has settled' if settled else 'is not part of the study'}"
+
+
+def _attended(one: Opened) -> bool:
+    from lynceus.view.glance import was_left
+
+    record = one.storage.load_study(one.name)
+    seen = record.seen_s
+    return seen is not None and time.time() - seen < _ATTENDED_S and not was_left(one.storage, record)
+
+
+def _sweeping(executor: Executor) -> Sweeps:
+    return executor  # type: ignore[return-value]

@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping
 import typer
 
 from lynceus.cli.answers import best, explain, whatif
-from lynceus.cli.control import gc, resume, stop, storage_upgrade
+from lynceus.cli.control import resume, stop, storage_upgrade
 from lynceus.cli.dashboard import dashboard
 from lynceus.cli.exports import export, import_
+from lynceus.cli.gc import gc
 from lynceus.cli.jobs import check, init, plan
 from lynceus.cli.look import logs, status, trials
+from lynceus.cli.plugins import plugins
 from lynceus.cli.report import report
 from lynceus.cli.run import run
 
 _GROUPS: Mapping[str, Mapping[str, Callable[..., None]]] = {
-    "Before a search": {"init": init, "check": check, "plan": plan},
+    "Before a search": {"init": init, "check": check, "plan": plan, "plugins": plugins},
     "The search": {"run": run, "stop": stop, "resume": resume, "gc": gc},
     "Looking": {"status": status, "trials": trials, "logs": logs, "dashboard": dashboard},
     "Conclusions": {"best": best, "explain": explain, "whatif": whatif, "report": report},

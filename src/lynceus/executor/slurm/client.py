@@ -79,6 +79,11 @@ class SlurmJob:
         """Whether nothing of it runs any more."""
         return self.state in OVER
 
+    @property
+    def ending(self) -> bool:
+        """Whether Slurm is about to end it already."""
+        return self.state == "COMPLETING"
+
 
 def tool_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Enough for Slurm's commands; what sbatch sees, it hands on to be stored by the controller.

@@ -283,8 +283,8 @@ class SlurmExecutor:
         return read_output(os.path.join(ticket, stream))
 
     def belongings(self) -> list[Belonging]:
-        """Jobs of ours that wait or run, of every study and every storage; and run directories below the root."""
-        alive = [job for job in client.jobs().values() if not job.over]
+        """Jobs of ours that wait or run and that nobody has ended yet, of every study and every storage; and run directories below the root."""
+        alive = [job for job in client.jobs().values() if not (job.over or job.ending)]
         found = [belonging(job.comment, job.number, job.state) for job in alive]
         return [*(one for one in found if one is not None), *runs.directories(self._root)]
 
