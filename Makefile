@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 KERNEL := $(wildcard src/lynceus/surrogate/_kernel/*.c src/lynceus/surrogate/_kernel/*.h)
 
-.PHONY: demo test test-all system spark lint bench clean reproduce reproduce-full peers
+.PHONY: demo test test-all system spark ray lint bench clean reproduce reproduce-full peers
 
 demo: $(STAMP)
 	$(BIN)/lynceus demo
@@ -28,6 +28,10 @@ spark: $(STAMP)
 	command -v java > /dev/null || apt-get install --yes openjdk-17-jre-headless
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]'
 	$(BIN)/pytest -m slow tests/examples -k spark
+
+# A real Ray cluster of several nodes on this machine: the conformance suite, the faults, and a hundred crashes that leave nothing.
+ray: $(STAMP)
+	$(BIN)/pytest -m "slow or not slow" tests/executor/on_ray tests/examples -k ray
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
