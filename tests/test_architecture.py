@@ -32,6 +32,7 @@ FLOORS = {
     "policy": 2,
     "conduct": 2,
     "document": 2,
+    "estimate": 3,
     "supervisor": 3,
     "ledger": 3,
     "executor": 3,

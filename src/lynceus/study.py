@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from lynceus.conduct import Conduct, as_seen, confirmation, failing, held_back_usd, to_be_moved, typical
 from lynceus.errors import InputError, expect
+from lynceus.estimate import TimeEstimator
 from lynceus.executor.executor import Clock, WallClock
 from lynceus.history import End, History, Observation, Order, Outcome, Plan, Reason, Told
 from lynceus.ledger import Ledger, MemoryLedger, OpenRun, StillLedger, Wish
@@ -429,6 +430,14 @@ class Study:
             return None
         stopped_early = sum(seen.outcome.end is End.CAPPED for seen in history)
         return replace(advice, spent_usd=self.spent_usd, trials=len(history), stopped_early=stopped_early)
+
+    def time_estimator(self, **fixed: object) -> TimeEstimator:
+        """How long the job takes on a machine, for SkyPilot's optimizer: `task.set_time_estimator(study.time_estimator(nodes=4))`.
+
+        `fixed` pins parameters that SkyPilot's resources do not speak of. Of the others, those count that the study would choose.
+        """
+        history = typical(as_seen(self._ledger.history, self.conduct))
+        return TimeEstimator(self.problem, self.policy, history, self.seed, fixed)
 
     @property
     def best_params(self) -> Mapping[str, object]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from lynceus.acquisition.gains import ConstrainedImprovement
 from lynceus.history import History, Order
-from lynceus.insight.belief import LEAST, believed_seconds
 from lynceus.policy import Policy
+from lynceus.policy.belief import LEAST, believed_seconds
 from lynceus.problem import Problem
 from lynceus.situation import Situation
 from lynceus.surrogate.trees import Trees

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lynceus.history import History
-from lynceus.insight.belief import belief_of, believed_values
 from lynceus.policy import Policy
+from lynceus.policy.belief import belief_of, believed_values
 from lynceus.problem import Problem
 
 

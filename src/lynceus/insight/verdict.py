@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 from lynceus.history import End, History
-from lynceus.insight.belief import belief_of, believed_seconds
 from lynceus.policy import Policy, Recommendation, recommend
+from lynceus.policy.belief import belief_of, believed_seconds
 from lynceus.problem import Problem
 from lynceus.units import format_duration, format_money
 

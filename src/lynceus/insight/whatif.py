@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lynceus.history import End, History
-from lynceus.insight.belief import belief_of, believed_seconds, believed_values
 from lynceus.policy import Policy
+from lynceus.policy.belief import belief_of, believed_seconds, believed_values
 from lynceus.problem import Limit, Problem
 from lynceus.situation import Belief, Situation, feasible_runs
 from lynceus.space import Expression

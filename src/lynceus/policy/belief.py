@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lynceus.history import History
-from lynceus.policy import Policy
 from lynceus.policy.answer import predicted_value
+from lynceus.policy.policy import Policy
 from lynceus.problem import Problem
 from lynceus.situation import Belief, Situation
 from lynceus.surrogate.trees import Trees

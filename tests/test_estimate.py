@@ -1,0 +1,102 @@
+"""`study.time_estimator()`: measured time where known, predicted elsewhere, one sentence for machines that nobody knows."""
+
+import json
+import subprocess
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import lynceus
+from lynceus.errors import InputError
+from lynceus.space import Categorical, Integer, Mapped, Space
+from lynceus.study import Study
+from skypilot_bench import PYTHON
+
+VCPUS = {"m.small": 2, "m.medium": 4, "m.large": 8, "m.huge": 16, "6CPU--24GB": 6}
+
+
+def seconds(machine: str, nodes: int) -> float:
+    return 3200.0 / (VCPUS[machine] * nodes) + 10.0 * nodes
+
+
+def study(tried: list[tuple[str, int]], **more: Any) -> Study:
+    space = Space.build(
+        [Categorical("instance_type", tuple(VCPUS)), Integer("nodes", values=[1, 2, 4])],
+        [Mapped("vcpus", "instance_type", VCPUS)],
+        price="0.05 * vcpus * nodes",
+    )
+    made = lynceus.create_study(space=space, constraints=["runtime <= 2h"], budget="$100", **more)
+    for machine, nodes in tried:
+        made.add_trial({"instance_type": machine, "nodes": nodes}, runtime=seconds(machine, nodes))
+    return made
+
+
+def resources(**more: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{"instance_type": None, "cpus": None, "memory": None, "use_spot": False, **more})
+
+
+TRIED = [("m.small", 1), ("m.small", 4), ("m.medium", 2), ("m.large", 1), ("m.large", 4)]
+
+
+def test_what_was_measured_is_told_as_measured() -> None:
+    estimate = study(TRIED).time_estimator(nodes=4)
+    assert estimate(resources(instance_type="m.small")) == 440
+    assert estimate(resources(instance_type="m.large")) == 140
+
+
+def test_what_was_not_tried_is_predicted_and_never_nonsense() -> None:
+    estimate = study(TRIED).time_estimator(nodes=4)
+    assert 100 <= estimate(resources(instance_type="m.medium")) <= 1700
+
+
+def test_of_several_configurations_on_a_machine_the_one_counts_that_the_study_would_choose() -> None:
+    # One node is the cheapest on every machine; goal is cost.
+    assert study(TRIED).time_estimator()(resources(instance_type="m.large")) == 410
+    assert study(TRIED, objective="time").time_estimator()(resources(instance_type="m.large")) == 140
+
+
+def test_amounts_are_read_as_skypilot_writes_them() -> None:
+    estimate = study(TRIED, objective="time").time_estimator(nodes=4)
+    assert estimate(resources(cpus="2")) == 440
+    assert estimate(resources(cpus="8+")) <= 140
+
+
+def test_an_unknown_machine_is_one_clear_error() -> None:
+    estimate = study(TRIED).time_estimator(nodes=4)
+    with pytest.raises(InputError, match=r"knows no machine 'm\.larg' with nodes 4\. Did you mean 'm\.large'\?"):
+        estimate(resources(instance_type="m.larg"))
+    with pytest.raises(InputError, match="knows no machine like"):
+        estimate(resources(cpus="64+"))
+
+
+def test_a_column_that_is_not_there_is_one_clear_error() -> None:
+    with pytest.raises(InputError, match=r"no column 'node'\. Did you mean 'nodes'\?"):
+        study(TRIED).time_estimator(node=4)
+
+
+def test_a_study_without_runs_says_so() -> None:
+    with pytest.raises(InputError, match="too few finished runs"):
+        study([]).time_estimator()(resources(instance_type="m.small"))
+
+
+@pytest.mark.skipif(not PYTHON.exists(), reason="SkyPilot's environment .venv-skypilot is missing: run 'make skypilot'")
+def test_skypilots_own_task_and_resources_are_understood() -> None:
+    """The real `sky.Task` hands its own `sky.Resources` to the estimator; their attributes come back here as they are."""
+    code = """
+import json, sky
+seen = []
+def estimate(resources):
+    seen.append({name: getattr(resources, name) for name in ("instance_type", "cpus", "memory", "use_spot")})
+    return 7
+task = sky.Task(run="true").set_time_estimator(estimate)
+for resources in (sky.Resources(infra="slurm", instance_type="6CPU--24GB"), sky.Resources(cpus="8+", use_spot=True)):
+    assert task.estimate_runtime(resources) == 7
+print(json.dumps(seen))
+"""
+    done = subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    estimate = study([*TRIED, ("6CPU--24GB", 4)], objective="time").time_estimator(nodes=4)
+    exact, least = (estimate(resources(**given)) for given in json.loads(done.stdout.splitlines()[-1]))
+    assert exact == 174
+    assert 1 <= least <= 140
