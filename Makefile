@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 KERNEL := $(wildcard src/lynceus/surrogate/_kernel/*.c src/lynceus/surrogate/_kernel/*.h)
 
-.PHONY: demo test test-all system spark ray lint bench clean reproduce reproduce-full peers
+.PHONY: demo test test-all system spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
 
 demo: $(STAMP)
 	$(BIN)/lynceus demo
@@ -32,6 +32,22 @@ spark: $(STAMP)
 # A real Ray cluster of several nodes on this machine: the conformance suite, the faults, and a hundred crashes that leave nothing.
 ray: $(STAMP)
 	$(BIN)/pytest -m "slow or not slow" tests/executor/on_ray tests/examples -k ray
+
+# SkyPilot in an environment of its own, and what its bench needs: an sshd on loopback in front of a Slurm on loopback.
+skypilot: .venv-skypilot/.installed
+	@for one in slurmctld slurmd munged sshd rsync; do command -v $$one || ls /usr/sbin/$$one; done > /dev/null 2>&1 \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq --no-install-recommends \
+	       slurmctld slurmd slurm-client munge openssh-server openssh-client rsync > /dev/null; } \
+	  || echo "Slurm, sshd and rsync cannot be installed by this user: the tests on the bench will be skipped."
+
+# The nightly tests: every promise of an executor, kept by SkyPilot on the bench. They take an hour.
+test-skypilot: $(STAMP) skypilot
+	$(BIN)/pytest -m "slow or not slow" tests/executor/skypilot tests/test_estimate.py -v --durations=0
+
+.venv-skypilot/.installed: requirements-skypilot.txt
+	test -d .venv-skypilot || $(PYTHON) -m venv .venv-skypilot
+	.venv-skypilot/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
