@@ -35,7 +35,7 @@ ray: $(STAMP)
 
 # SkyPilot in an environment of its own, and what its bench needs: an sshd on loopback in front of a Slurm on loopback.
 skypilot: .venv-skypilot/.installed
-	@for one in slurmctld slurmd munged sshd rsync; do command -v $$one || ls /usr/sbin/$$one; done > /dev/null 2>&1 \
+	@( for one in slurmctld slurmd munged sshd rsync; do command -v $$one || ls /usr/sbin/$$one || exit 1; done ) > /dev/null 2>&1 \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq --no-install-recommends \
 	       slurmctld slurmd slurm-client munge openssh-server openssh-client rsync > /dev/null; } \
 	  || echo "Slurm, sshd and rsync cannot be installed by this user: the tests on the bench will be skipped."
