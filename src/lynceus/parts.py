@@ -91,6 +91,10 @@ class Foresight(Protocol):
     def seen(self, rows: IntArray) -> FloatArray:
         """Variance of one measurement of the goal at some rows, its noise included `[r]`."""
 
+    def limited(self, rows: IntArray, count: int) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Of every quantity under a limit that is not the goal: the draws at the answers that `kept` judges `[count, a]`, its
+        covariance at some rows with the answers `[r, a]`, and the variance of one measurement at these rows `[r]`."""
+
     def after(self, rows: IntArray) -> Belief:
         """What would be believed of the answers, `[r, a, m]`, had each row just shown what is expected of it."""
 

@@ -166,6 +166,27 @@ class KnowingTheBest:
 
 
 @dataclass(frozen=True, slots=True)
+class KnowingTheBestAllowed:
+    """How much a run of each row would teach about which answer is the best of those that keep the limits.
+
+    Whether an answer keeps its limits is as unknown as its goal, and a run reports both. So the winners are those of draws in which
+    limits are regarded, and everything counts that a run reports: what it says of the goal, and what it says of each limited quantity.
+    Their processes are independent, so that the information is taken as the sum.
+    """
+
+    draws: int = 1024
+
+    def __call__(self, foresight: Foresight, situation: Situation, rows: IntArray) -> FloatArray:
+        """Nats `[r]`, by the symmetric form."""
+        draws = foresight.draws(foresight.answers, self.draws)
+        best = winners(draws, foresight.kept(self.draws))
+        gain = information(draws, best, foresight.cross(rows), foresight.seen(rows))
+        for drawn, cross, seen in foresight.limited(rows, self.draws):
+            gain = gain + information(drawn, best, cross, seen)
+        return gain
+
+
+@dataclass(frozen=True, slots=True)
 class ConstrainedIncumbent:
     """CEA: how good, and how surely within the limits, the recommendation would be after a run of each row (Fabulinus, eq. 10)."""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lynceus.lab.claims import FEWEST, HEADLINE
+from lynceus.lab.pooled import pooled
 
 
 def page(summaries: Sequence[dict[str, Any]], pictures: dict[str, list[str]]) -> str:
@@ -31,6 +32,7 @@ def page(summaries: Sequence[dict[str, Any]], pictures: dict[str, list[str]]) ->
         *_claims(summaries),
         "",
     ]
+    lines += [*pooled(summaries), ""]
     for summary in summaries:
         lines += [*_experiment(summary, pictures.get(summary["name"], [])), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -127,7 +129,7 @@ _LONG = 200
 def _across(summary: dict[str, Any]) -> Iterator[str]:
     several = len(summary["variants"]) > 1
     head = ["policy", *(["variant"] if several else []), "until CNO", "jobs", "seeds", "p50", "p90"]
-    head += ["cheaper / level / dearer (p90)", "jobs with p < 0.05 (Holm)"]
+    head += ["cheaper / level / dearer (p90)", "jobs with p < 0.05 (seeds, Holm)", "p over jobs (Holm)"]
     for base in dict.fromkeys(row["base"] for row in summary["across"]):
         yield f"Money relative to **{base}** (geometric mean over jobs on the seeds that both have; below 1 is cheaper):"
         yield ""
@@ -138,7 +140,7 @@ def _across(summary: dict[str, Any]) -> Iterator[str]:
                 first = [row["policy"], *([row["variant"]] if several else []), f"{row['cno']:g}", str(row["jobs"])]
                 outcome = f"{row['wins']} / {row['ties']} / {row['losses']}"
                 numbers = [str(row["seeds"]), interval(row["p50"]), interval(row["p90"])]
-                yield _cells([*first, *numbers, outcome, str(row["significant"])])
+                yield _cells([*first, *numbers, outcome, str(row["significant"]), number(row["p_jobs"])])
         yield ""
 
 

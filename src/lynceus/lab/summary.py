@@ -17,7 +17,7 @@ from lynceus.lab.curves import curve
 from lynceus.lab.experiment import Experiment, Place
 from lynceus.lab.measures import by_seed
 from lynceus.lab.spec import MeasureSpec, Quantity
-from lynceus.lab.statistics import BySeed, Estimate, estimate, holm, ratio, signed_rank, verdict_of
+from lynceus.lab.statistics import BySeed, Estimate, across_jobs, estimate, holm, ratio, signed_rank, verdict_of
 from lynceus.lab.store import Kept, Store
 from lynceus.replay import ReplayJob
 
@@ -125,21 +125,27 @@ def _across(evidence: Evidence) -> list[dict[str, Any]]:
     """Every competitor against every baseline over all jobs, for each variant and level."""
     spec, policies = evidence.experiment.spec, evidence.experiment.policies
     bases = list(dict.fromkeys([spec.baseline or policies[0], *spec.also])) if policies else []
-    return [
-        _compared(pairs, {"base": base, "policy": policy, "variant": variant, "cno": level})
-        for base in bases
-        for variant in evidence.experiment.variants
-        for policy in policies
-        for level in spec.levels
-        if policy != base and (pairs := _pairs(evidence, policy, base, variant, level))
-    ]
+    found: list[dict[str, Any]] = []
+    for base in bases:
+        for variant in evidence.experiment.variants:
+            for level in spec.levels:
+                rows = [
+                    _compared(pairs, {"base": base, "policy": policy, "variant": variant, "cno": level})
+                    for policy in policies
+                    if policy != base and (pairs := _pairs(evidence, policy, base, variant, level))
+                ]
+                corrected = holm([row["p_jobs"] for row in rows])
+                found += [row | {"p_jobs": _number(p)} for row, p in zip(rows, corrected, strict=True)]
+    order = {policy: place for place, policy in enumerate(policies)}
+    return sorted(found, key=lambda row: (bases.index(row["base"]), row["variant"] or "", order[row["policy"]]))
 
 
-def _compared(pairs: list[tuple[BySeed, BySeed]], where: dict[str, Any]) -> dict[str, Any]:
-    """Geometric means of ratios, wins and losses, and signed ranks with Holm's correction across jobs."""
-    above, below = [list(side) for side in zip(*pairs, strict=True)]
-    outcomes = [verdict_of(ratio([one], [other], "p90")) for one, other in pairs]
-    corrected = holm([signed_rank(one, other) for one, other in pairs])
+def _compared(pairs: dict[str, tuple[BySeed, BySeed]], where: dict[str, Any]) -> dict[str, Any]:
+    """Geometric means of ratios, wins and losses; signed ranks over seeds with Holm's correction across jobs, and over jobs."""
+    above, below = ([pair[side] for pair in pairs.values()] for side in (0, 1))
+    each = {job: (ratio([one], [other], "p50"), ratio([one], [other], "p90")) for job, (one, other) in pairs.items()}
+    outcomes = [verdict_of(p90) for _, p90 in each.values()]
+    corrected = holm([signed_rank(one, other) for one, other in pairs.values()])
     found = ratio(above, below, "p90")
     return {
         **where,
@@ -151,16 +157,21 @@ def _compared(pairs: list[tuple[BySeed, BySeed]], where: dict[str, Any]) -> dict
         "ties": outcomes.count("tie"),
         "losses": outcomes.count("loss"),
         "significant": sum(p < 0.05 for p in corrected),
+        "p_jobs": across_jobs([p90.value for _, p90 in each.values()]),
+        "by_job": {
+            job: {"p50": _number(p50.value), "p90": _number(p90.value), "outcome": verdict_of(p90)}
+            for job, (p50, p90) in each.items()
+        },
     }
 
 
-def _pairs(evidence: Evidence, policy: str, base: str, variant: str, level: float) -> list[tuple[BySeed, BySeed]]:
+def _pairs(evidence: Evidence, policy: str, base: str, variant: str, level: float) -> dict[str, tuple[BySeed, BySeed]]:
     """Money by seed of a competitor and of the baseline, for every job that both have run."""
-    pairs = []
+    pairs = {}
     for job in evidence.jobs:
         own, other = Place(job, policy, variant), Place(job, base, variant)
         if evidence.kept(own) and evidence.kept(other):
-            pairs.append((evidence.values(own, "money", level), evidence.values(other, "money", level)))
+            pairs[job] = evidence.values(own, "money", level), evidence.values(other, "money", level)
     return pairs
 
 

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from lynceus.acquisition.gains import ConstrainedImprovement, Feasibility, Improvement, PandoraIndex
-from lynceus.acquisition.information import ConstrainedIncumbent, KnowingTheBest
+from lynceus.acquisition.information import ConstrainedIncumbent, KnowingTheBest, KnowingTheBestAllowed
 from lynceus.choose import (
     AtEveryShare,
     ByPrice,
@@ -107,7 +107,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
         ),
         Gain: (ConstrainedImprovement, Improvement, Feasibility, PandoraIndex),
         Shortlist: (TopRows, TopShare, RandomRows, LocalSearch),
-        Worth: (KnowingTheBest, ConstrainedIncumbent),
+        Worth: (KnowingTheBest, KnowingTheBestAllowed, ConstrainedIncumbent),
         Cap: (NoCap, IncumbentCap, AtMost),
         Fill: (LowerBound, TruncatedMean, LinearProgress, HighestCost, Nothing, WholeRun, PublishedProgram),
         Stop: (Never, SmallGain, ProteusStop, FutureUses, TotalBudget, MaxTrials, GittinsStop, AnyOf, AllOf),

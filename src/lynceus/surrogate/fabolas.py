@@ -163,6 +163,8 @@ class FractionForesight:
     targets: tuple[Target, ...]
     luck: int
 
+    _kept_draws: dict[tuple[int, int], FloatArray] = field(default_factory=dict, repr=False)
+
     @cached_property
     def answers(self) -> IntArray:
         """Rows that may be recommended `[a]`."""
@@ -180,18 +182,42 @@ class FractionForesight:
         """Whether the answers keep every limit in each draw `[count, a]`; the targets are drawn independently."""
         kept = np.ones((count, len(self.answers)), dtype=bool)
         ceiling = self.problem.ceiling_s[self.answers]
-        model = self.targets[0].model
-        if np.isfinite(ceiling).any() and model is not None:
+        if np.isfinite(ceiling).any() and self.targets[0].model is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
-                kept &= model.draws(self.answers, count, derive(self.luck, "time")) <= np.log(np.maximum(ceiling, 0.0))
+                kept &= self._drawn(0, count) <= np.log(np.maximum(ceiling, 0.0))
         for limit in self.problem.metric_limits:
-            index = self.problem.metrics.index(limit.metric)
-            one = self.targets[1 + index]
+            index = 1 + self.problem.metrics.index(limit.metric)
+            one = self.targets[index]
             if one.model is not None:
-                drawn = one.model.draws(self.answers, count, derive(self.luck, limit.metric))
                 bound = float(log_odds(np.array(limit.bound))) if one.odds else limit.bound
+                drawn = self._drawn(index, count)
                 kept &= drawn >= bound if limit.at_least else drawn <= bound
         return kept
+
+    def _drawn(self, index: int, count: int) -> FloatArray:
+        """Draws of a target at the answers `[count, a]`, in the unit of its process; the goal's are those of `draws`."""
+        model = self.targets[index].model
+        if model is None:
+            return np.zeros((count, len(self.answers)))
+        name = "time" if index == 0 else self.problem.metrics[index - 1]
+        luck = self.luck if index == self._goal_index else derive(self.luck, name)
+        key = (index, count)
+        if key not in self._kept_draws:
+            self._kept_draws[key] = model.draws(self.answers, count, luck)
+        return self._kept_draws[key]
+
+    def limited(self, rows: IntArray, count: int) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Draws at the answers, covariance with them and variance of a measurement, of what limits speak of besides the goal."""
+        limits = self.problem.limits
+        named = [0] if any(limit.metric in ("time", "cost") for limit in limits) else []
+        named += [1 + self.problem.metrics.index(limit.metric) for limit in self.problem.metric_limits]
+        found = []
+        for index in dict.fromkeys(named):
+            model = self.targets[index].model
+            if model is not None and index != self._goal_index:
+                seen = np.square(model.moments()[1][rows]) + model.noise**2
+                found.append((self._drawn(index, count), model.covariance(rows, self.answers), seen))
+        return found
 
     def cross(self, rows: IntArray) -> FloatArray:
         """Covariance of the goal at some rows with the goal at the answers `[r, a]`."""
@@ -235,9 +261,12 @@ class FractionForesight:
     @property
     def _goal(self) -> tuple[FractionModel | None, float]:
         """The process of the goal, and −1 where the goal is to be large."""
+        return self.targets[self._goal_index].model, -1.0 if self.problem.goal.maximise else 1.0
+
+    @property
+    def _goal_index(self) -> int:
         problem = self.problem
-        index = 0 if problem.kind != "metric" else 1 + problem.metrics.index(problem.goal.metric)
-        return self.targets[index].model, -1.0 if problem.goal.maximise else 1.0
+        return 0 if problem.kind != "metric" else 1 + problem.metrics.index(problem.goal.metric)
 
     def _offset(self, rows: IntArray) -> FloatArray:
         """What turns log seconds into log dollars; 0 for other goals."""

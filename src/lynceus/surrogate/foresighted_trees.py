@@ -71,6 +71,24 @@ class TreesForesight:
             kept &= value >= limit.bound if limit.at_least else value <= limit.bound
         return np.asarray(kept[np.arange(count) % len(kept)])
 
+    def limited(self, rows: IntArray, count: int) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Draws at the answers, covariance with them and variance of a measurement, of what limits speak of besides the goal."""
+        problem = self.situation.problem
+        goal = 0 if problem.kind != "metric" else 1 + problem.metrics.index(problem.goal.metric)
+        named = [0] if any(limit.metric in ("time", "cost") for limit in problem.limits) else []
+        named += [1 + problem.metrics.index(limit.metric) for limit in problem.metric_limits]
+        found = []
+        for index in dict.fromkeys(named):
+            if index != goal:
+                each = self._forest[:, :, index]
+                off = each - each.mean(axis=0)
+                leaf = np.square(self._forest_std[:, rows, index]).mean(axis=0)
+                draws = each[np.arange(count) % len(each)][:, self.answers]
+                found.append(
+                    (draws, off[:, rows].T @ off[:, self.answers] / len(off), each[:, rows].var(axis=0) + leaf + 1e-12)
+                )
+        return found
+
     def cross(self, rows: IntArray) -> FloatArray:
         """Covariance over the trees of the goal at some rows with the goal at the answers `[r, a]`."""
         off = self._goal - self._goal.mean(axis=0)
