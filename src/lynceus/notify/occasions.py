@@ -53,9 +53,9 @@ def occasions(study: Study) -> list[Occasion]:
 def _occasion(study: Study, kind: str, key: str, title: str, reason: str) -> Occasion:
     best = _best(study)
     lines = [f"{reason[:1].upper()}{reason[1:]}."] if reason else []
-    lines.append(
-        f"{format_money(study.spent_usd)} of {format_money(study.budget_usd)} were spent on {len(study.history)} trials."
-    )
+    count = len(study.history)
+    budget = f" of {format_money(study.budget_usd)}" if math.isfinite(study.budget_usd) else ""
+    lines.append(f"{format_money(study.spent_usd)}{budget} were spent on {count} trial{'s' * (count != 1)}.")
     if best is None:
         lines.append("No configuration is known to keep every limit.")
     else:
