@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from lynceus.cli.opened import Opened, create_or_open
+from lynceus.history import End, Expected, Observation, Order, Outcome, Plan, Reason, Told
 from lynceus.trial import Trial
 
 JOB = """\
 version: 1
 name: {name}
-run: [spark-submit, --num-executors, "${{nodes}}", --executor-memory, "${{memory}}", --conf, "spark.sql.shuffle.partitions=${{partitions}}", sessions.py]
+run: [spark-submit, --num-executors, "${{nodes}}", --executor-memory, "${{memory}}", sessions.py, --partitions, "${{partitions}}"]
 space:
   machine: {{ordinal: [m6.large, m6.xlarge, m6.2xlarge]}}
   nodes: {{int: [2, 16], step: 2}}
@@ -88,3 +89,64 @@ def made_up(
     one = create_or_open(str(file), f"sqlite:///{folder}/studies.db")
     drive(one, trials, seed=seed)
     return one
+
+
+WIDE = """\
+version: 1
+name: {name}
+run: [echo, "${{machine}}", "${{nodes}}"]
+space:
+  machine: [m.large, m.xlarge, m.2xlarge, c.large, c.xlarge, c.2xlarge]
+  nodes: {{int: [2, 40]}}
+  memory: [4, 8, 12, 16]
+  partitions: {{int: [50, 800], log: true, steps: 8}}
+  codec: [lz4, zstd, snappy]
+derived:
+  unit: {{map: machine, values: {{m.large: 0.1, m.xlarge: 0.2, m.2xlarge: 0.4, c.large: 0.09, c.xlarge: 0.18, c.2xlarge: 0.36}}}}
+price: unit * nodes
+constraints: ["runtime <= 45m", "accuracy >= 0.8"]
+budget: {{cost: 50000 USD}}
+policy: random
+trial: {{timeout: capped}}
+baseline: {{machine: m.2xlarge, nodes: 20, memory: 8, partitions: 50, codec: lz4}}
+"""
+
+
+def wide(folder: Path, name: str, trials: int, *, seed: int = 7) -> Opened:
+    """A study of 22,464 configurations with thousands of trials, written down at once."""
+    file = folder / f"{name}.yaml"
+    file.write_text(WIDE.format(name=name), encoding="utf-8")
+    one = create_or_open(str(file), f"sqlite:///{folder}/studies.db")
+    luck = np.random.default_rng(seed)
+    space = one.study.problem.space
+    rows = luck.permutation(len(space))[:trials].tolist()
+    seen = [_seen(one, number, row, luck) for number, row in enumerate(rows)]
+    with one.study.together():
+        one.study._ledger.imported(seen, [space.point(row) for row in rows])
+    return one
+
+
+def _seen(one: Opened, number: int, row: int, luck: np.random.Generator) -> Observation:
+    problem = one.study.problem
+    params = problem.space.point(row)
+    family, size = str(params["machine"]).split(".")
+    power = {"large": 1.0, "xlarge": 1.9, "2xlarge": 3.4}[size] * (1.25 if family == "c" else 1.0)
+    spread = 1 + 0.3 * abs(math.log(float(str(params["partitions"])) / 200))
+    seconds = float((60 + 60_000 / (int(str(params["nodes"])) * power) * spread) * luck.lognormal(0, 0.1))
+    cap_s = 2700.0
+    belief = Expected("log time", (math.log(seconds) + float(luck.normal(0, 0.2)), 0.85), (0.25, 0.03))
+    why = f"expected gain ${luck.random():.4f} for ${3 * luck.random():.2f}"
+    plan = Plan(row, why=why, gain=0.1, probability=0.8, usd=1.0, expected=belief if number > 20 else None)
+    order = Order(number, row, cap_s, problem.cost(row, cap_s), plan)
+    if luck.random() < 0.02:
+        failed = Outcome(
+            End.FAILED, seconds / 10, problem.cost(row, seconds / 10), reason=Reason.JOB, detail="exit code 1"
+        )
+        return Observation(order, failed, None)
+    if seconds > cap_s:
+        stopped = Outcome(End.CAPPED, cap_s, problem.cost(row, cap_s))
+        return Observation(order, stopped, Told(1.3 * cap_s, censored=True, bound_s=cap_s))
+    metrics = {"accuracy": float(luck.uniform(0.75, 0.95))}
+    return Observation(
+        order, Outcome(End.FINISHED, seconds, problem.cost(row, seconds), metrics), Told(seconds, metrics)
+    )
