@@ -59,6 +59,9 @@ class SlurmExecutor:
         """Ticket → the last sign of life of a job that the controller has forgotten, and when it was seen."""
         self._silent_s = 0.0
 
+    def close(self) -> None:
+        """There is nothing to let go of: jobs go on."""
+
     def launch(self, request: Request) -> str:
         """Prepare the directory, from then on the run can be found; then submit it. What may pass is tried again by `collect`."""
         directory = runs.directory_of(self._root, request)
@@ -283,7 +286,7 @@ class SlurmExecutor:
         return read_output(os.path.join(ticket, stream))
 
     def belongings(self) -> list[Belonging]:
-        """Jobs of ours that wait or run and that nobody has ended yet, of every study and every storage; and run directories below the root."""
+        """Jobs of ours that wait or run and that nobody has ended yet, of every study; and run directories below the root."""
         alive = [job for job in client.jobs().values() if not (job.over or job.ending)]
         found = [belonging(job.comment, job.number, job.state) for job in alive]
         return [*(one for one in found if one is not None), *runs.directories(self._root)]
