@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 KERNEL := $(wildcard src/lynceus/surrogate/_kernel/*.c src/lynceus/surrogate/_kernel/*.h)
 
-.PHONY: demo test test-all system spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
+.PHONY: demo test test-all system slurm slurm-packages spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
 
 demo: $(STAMP)
 	$(BIN)/lynceus demo
@@ -22,6 +22,17 @@ system:
 	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq postgresql > /dev/null; } \
 	  || echo "PostgreSQL is not installed and cannot be installed by this user: its tests will be skipped."
+	@$(MAKE) --no-print-directory slurm-packages
+
+# A real Slurm for tests; they start it themselves, on loopback, without a container.
+slurm-packages:
+	@( for one in slurmctld slurmd munged sbatch; do command -v $$one || ls /usr/sbin/$$one || exit 1; done ) > /dev/null 2>&1 \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq slurmctld slurmd slurm-client munge > /dev/null; } \
+	  || echo "Slurm is not installed and cannot be installed by this user: its tests will be skipped."
+
+# A Slurm of four nodes on this machine: the conformance suite, the faults, and 120 crashes that leave nothing.
+slurm: $(STAMP) slurm-packages
+	$(BIN)/pytest -m "slow or not slow" tests/executor/slurm tests/examples -k slurm
 
 # Spark and, where it is missing, a JDK; then the example that needs them.
 spark: $(STAMP)
