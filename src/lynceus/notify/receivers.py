@@ -86,6 +86,8 @@ class Mail:
         message.set_content(occasion.text + "\n")
         try:
             with self._connected() as server:
+                if self.security == "starttls":
+                    server.starttls(context=ssl.create_default_context())
                 if self.user is not None:
                     server.login(self.user, self.password or "")
                 server.send_message(message)
@@ -98,10 +100,7 @@ class Mail:
         if self.security == "tls":
             context = ssl.create_default_context()
             return smtplib.SMTP_SSL(self.host, self.port, timeout=TIMEOUT_S, context=context)
-        server = smtplib.SMTP(self.host, self.port, timeout=TIMEOUT_S)
-        if self.security == "starttls":
-            server.starttls(context=ssl.create_default_context())
-        return server
+        return smtplib.SMTP(self.host, self.port, timeout=TIMEOUT_S)
 
 
 @dataclass(frozen=True)

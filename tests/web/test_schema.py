@@ -1,0 +1,88 @@
+"""schemathesis over the whole OpenAPI document: whatever comes, the server answers as it says, and never with an error of its own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import CHECKS
+
+from dashboards import JOB, WRITE, Dashboard, served
+
+LIVE = ("/api/v1/events", "/api/v1/studies/{name}/events")
+"""Streams do not end by themselves; `test_live.py` listens to them."""
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """A server with a study of each kind: new, under way, ended."""
+    folder: Path = tmp_path_factory.mktemp("schema")
+    with served(f"sqlite:///{folder}/s.db", folder) as running:
+        for name in ("new", "busy", "done"):
+            assert running.post("studies", JOB | {"name": name, "policy": "bo", "trial": {}}).status == 201
+        for name, trials in (("busy", 3), ("done", 8)):
+            for number in range(trials):
+                running.post(f"studies/{name}/ask")
+                running.post(f"studies/{name}/trials/{number}/tell", {"runtime": 50 + 10 * number})
+        running.post("studies/busy/ask")
+        yield running
+
+
+def document() -> dict[str, Any]:
+    """The document, with the studies of `target` for names, so that requests reach further than 'no such study'."""
+    from lynceus.web.app import create_app
+
+    app = create_app("sqlite://")
+    whole = app.openapi()
+    app.state.house.storage.close()
+    for path, operations in list(whole["paths"].items()):
+        if path in LIVE:
+            del whole["paths"][path]
+            continue
+        for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["name"] in ("name", "a", "b"):
+                    parameter["schema"] = {"enum": ["new", "busy", "done", "nobody"]}
+                if parameter["name"] == "number":
+                    parameter["schema"] = {"enum": [0, 1, 2, 3, 7, 99]}
+    return whole
+
+
+schema = schemathesis.openapi.from_dict(document())
+schema.config.generation.update(modes=list(schemathesis.GenerationMode))
+OURS = [
+    check
+    for check in CHECKS.get_all()
+    if check.__name__
+    in ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance")
+]
+
+
+def attack(case: Any, target: Dashboard) -> None:
+    headers = {"Authorization": f"Bearer {WRITE}"}
+    case.call_and_validate(base_url=target.url, headers=headers, checks=OURS, timeout=60)
+
+
+def limited(examples: int) -> Any:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@schema.parametrize()
+@limited(6)
+def test_the_server_keeps_its_word(case: Any, target: Dashboard) -> None:
+    attack(case, target)
+
+
+@pytest.mark.slow
+@schema.parametrize()
+@limited(300)
+def test_the_server_keeps_its_word_for_long(case: Any, target: Dashboard) -> None:
+    attack(case, target)
