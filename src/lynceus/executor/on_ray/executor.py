@@ -93,9 +93,10 @@ class RayExecutor:
 
     def launch(self, request: Request) -> str:
         """Write down what is to run; hand it to the cluster now if it can be reached, otherwise when it can."""
-        bundles(self._options, self._problem.space, request.row, self._shape)
+        each = bundles(self._options, self._problem.space, request.row, self._shape)[0]
         directory = directory_of(self._root, request)
-        prepare(directory, request, self._job)
+        memory = int(each["memory"]) if "memory" in each else None
+        prepare(directory, request, self._job, shape=Shape(each.get("CPU"), memory) if self._options.limit else None)
         ticket = str(directory)
         if kept(ticket) is None:
             self._waiting[ticket] = read_request(ticket)

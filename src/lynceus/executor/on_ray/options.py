@@ -45,6 +45,10 @@ class RayOptions(Section):
     job_uses_ray: bool = Field(
         default=False, description="the job starts Ray tasks itself: they get what the trial has set aside"
     )
+    limit: bool = Field(
+        default=False,
+        description="hold the job to its num_cpus and memory with control groups, as on the local machine",
+    )
     workdir: Literal["ship", "shared"] = Field(
         default="ship",
         description="ship: send the working directory along; shared: every node sees it at the same path",

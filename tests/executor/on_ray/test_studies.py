@@ -1,0 +1,184 @@
+"""Whole studies on a Ray cluster, from a job file: the configuration chooses nodes, runs go side by side, secrets stay secret."""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from local_runs import eventually, processes_below
+from lynceus.cli import main
+from lynceus.executor.on_ray.line import Line
+from ray_bench import Bench
+
+JOB = """
+name: on-ray
+run: |
+  echo "$LYNCEUS_TRIAL $n $vm" >> "$FOLDER/deeds"
+  echo "::lynceus {\\"loss\\": $n}"
+  sleep 0.2
+envs: {FOLDER: HERE}
+space: {n: [1, 2], vm: [m.large, m.xlarge]}
+price: 36 * n
+objective: minimize loss
+constraints: ["runtime <= 30s"]
+budget: {cost: 100, max_trials: 4}
+policy: sweep
+trial: {grace: 1s, parallel: 2, timeout: none}
+executor: {kind: ray, address: "ADDRESS", num_cpus: "${n}", resources: {"${vm}": "${n}"}, node_folder: HERE/node}
+storage: sqlite:///lynceus.db
+"""
+
+Lynceus = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def lynceus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lynceus:
+    """Run a command in this process: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["lynceus", *words.split()])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+def write(folder: Path, cluster: Bench | None, text: str = JOB) -> None:
+    address = "auto" if cluster is None else cluster.address
+    (folder / "job.yaml").write_text(text.replace("ADDRESS", address).replace("HERE", str(folder)))
+
+
+def test_a_killed_worker_is_resumed_and_gc_finds_nothing(lynceus: Lynceus, tmp_path: Path, cluster: Bench) -> None:
+    write(tmp_path, cluster, JOB.replace("sleep 0.2", "sleep 2"))
+    command = [sys.executable, "-m", "lynceus.cli", "run", "job.yaml", "-y"]
+    worker = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    eventually((tmp_path / "deeds").exists)
+    worker.kill()
+    worker.wait()
+    code, out, err = lynceus("resume on-ray")
+    assert code == 0, out + err
+    began = [line.split() for line in (tmp_path / "deeds").read_text().splitlines()]
+    assert sorted(number for number, *_ in began) == ["0", "1", "2", "3"], "every trial ran once"
+    assert {(n, vm) for _, n, vm in began} == {(n, vm) for n in "12" for vm in ("m.large", "m.xlarge")}
+    eventually(lambda: processes_below(tmp_path) == set())
+    code, out, err = lynceus("gc on-ray")
+    assert "nothing is left over" in out, out + err
+
+
+def test_four_side_by_side_within_the_budget(lynceus: Lynceus, tmp_path: Path, cluster: Bench) -> None:
+    """What they may cost together is set aside before they start, and never more than there is."""
+    meet = 'cd "$FOLDER"; touch "at-$LYNCEUS_TRIAL"; until [ -e at-0 ] && [ -e at-1 ] && [ -e at-2 ] && [ -e at-3 ]; do sleep 0.05; done'
+    text = JOB.replace("run: |\n", f"run: |\n  {meet}\n").replace("parallel: 2", "parallel: 4")
+    text = re.sub(r"num_cpus.*?\}, ", "num_cpus: 1, ", text.replace("cost: 100", "cost: 6"))
+    write(tmp_path, cluster, text)
+    code, out, err = lynceus("run job.yaml -y")
+    assert code == 0, out + err
+    (facts,) = json.loads(lynceus("status -o json")[1])
+    assert facts["spent_usd"] <= 6.0
+    outcomes = [json.loads(path.read_text()) for path in (tmp_path / ".lynceus").glob("*/*/outcome.json")]
+    spans = [(one["began_s"], one["ended_s"]) for one in outcomes]
+    assert len(spans) == 4
+    assert max(began for began, _ in spans) < min(ended for _, ended in spans), "all four were under way at once"
+    rows = json.loads(lynceus("trials on-ray -o json")[1])
+    charged = sum(row["runtime_s"] * 0.01 * row["params"]["n"] for row in rows)
+    assert facts["spent_usd"] == pytest.approx(charged, rel=1e-6)
+    assert sum(one["seconds"] for one in outcomes) == pytest.approx(sum(row["runtime_s"] for row in rows))
+
+
+_EVERYTHING = """
+import sys, ray
+from ray.experimental import internal_kv as kv
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="error")
+for namespace in (None, b"lynceus", b"fun", b"session", b"job"):
+    for key in kv._internal_kv_list(b"", namespace=namespace):
+        sys.stdout.buffer.write(key + (kv._internal_kv_get(key, namespace=namespace) or b""))
+print(ray.util.placement_group_table(), ray.util.list_named_actors(all_namespaces=True), ray._private.state.actors())
+"""
+
+
+def test_secrets_are_found_nowhere(
+    lynceus: Lynceus, tmp_path: Path, cluster: Bench, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in Ray's logs, session files or head, not in process arguments, run directories, storage, output or report."""
+    secret = "tr0ub4dor-and-3-horses"
+    monkeypatch.setenv("TOKEN", secret)
+    head, tail = JOB.split("run: |")[0], JOB[JOB.index("envs:") :]
+    script = 'test -n "$TOKEN" && echo "the token is $TOKEN"; touch "$FOLDER/busy-$LYNCEUS_TRIAL"; '
+    script += 'sleep 1; echo "::lynceus {\\"loss\\": $n}"'
+    text = f"{head}run: |\n  {script}\nsecrets: [TOKEN]\n{tail}".replace("max_trials: 4", "max_trials: 2")
+    write(tmp_path, cluster, text)
+    seen: set[str] = set()
+    over = threading.Event()
+    folders = (cluster.folder, tmp_path)
+
+    def look() -> None:
+        while not over.wait(0.2):
+            for path in (*Path("/proc").glob("[0-9]*/cmdline"), *(path for one in folders for path in one.rglob("*"))):
+                with contextlib.suppress(OSError):
+                    if path.is_file() and secret.encode() in path.read_bytes():
+                        seen.add(str(path))
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    everything = b""
+    try:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "lynceus.cli", "run", "job.yaml", "-y"], cwd=tmp_path, stdout=subprocess.PIPE
+        )
+        eventually(lambda: list(tmp_path.glob("busy-*")))
+        command = [sys.executable, "-c", _EVERYTHING, cluster.address]
+        everything = subprocess.run(command, capture_output=True, check=True).stdout
+        out = worker.communicate()[0]
+    finally:
+        over.set()
+        watcher.join()
+    assert worker.returncode == 0, out
+    assert b"lynceus:on-ray:" in everything  # the head does know of the run
+    assert secret.encode() not in everything + out
+    assert not seen
+    texts = [lynceus(words)[1] for words in ("logs on-ray 0", "report on-ray", "trials on-ray -o json")]
+    assert "the token is ***" in texts[0]
+    assert not any(secret in text for text in texts)
+    looked = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    assert any(path.name == "lynceus.db" for path in looked)
+    assert any(path.suffix == ".log" for path in looked)
+    assert [path for path in looked if secret.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize(
+    ("executor", "words"),
+    [
+        ("{kind: ray, num_cpus: '${m}'}", "${m} is no column of the space"),
+        ("{kind: ray, num_cpus: '${vm}'}", "num_cpus becomes 'm.large'; a number is needed."),
+        ("{kind: ray, num_nodes: 0.5}", "executor.num_nodes"),
+        ("{kind: ray, num_nodes: 0}", "num_nodes is 0 for n=1, vm=m.large; give a whole number of at least 1."),
+        ("{kind: ray, num_cpu: 1}", "executor.num_cpu: there is no field 'num_cpu'; did you mean 'num_cpus'?"),
+        ("{kind: ray, address: 'here'}", "'here' came: write auto, HOST:PORT or ray://HOST:PORT."),
+        ("{kind: ray, num_cpus: 0}", "a trial takes nothing of the cluster for n=1, vm=m.large"),
+        ("rai", "There is no executor 'rai'. Did you mean 'ray'?"),
+    ],
+)
+def test_mistakes_of_the_job_file_have_a_place(lynceus: Lynceus, tmp_path: Path, executor: str, words: str) -> None:
+    write(tmp_path, None, re.sub(r"executor: .*", f"executor: {executor}", JOB))
+    code, _, err = lynceus("check job.yaml")
+    assert code == 2, err
+    assert words in err
+
+
+def test_without_ray_one_sentence_says_what_to_install(
+    lynceus: Lynceus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    code, _, err = lynceus("run job.yaml -y")
+    assert code == 2
+    assert "Trials on Ray need an optional package: pip install 'lynceus[ray]'" in err
