@@ -38,6 +38,7 @@ FLOORS = {
     "executor": 3,
     "trial": 3,
     "study": 3,
+    "notebook": 3,
     "durable": 3,
     "engine": 4,
 }

@@ -470,6 +470,12 @@ class Study:
             raise InputError(f"study {self.name!r}: no trial has kept every limit yet, so there is no best one.")
         return min(runs, key=lambda run: run[1])
 
+    def _repr_html_(self) -> str:
+        """A card for notebooks."""
+        from lynceus.notebook import study_card  # studies that nobody looks at need no picture
+
+        return study_card(self)
+
 
 def create_study(
     *,

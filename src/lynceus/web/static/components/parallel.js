@@ -6,7 +6,7 @@ import { extent, scale, ticks, wide } from "../lib/scale.js";
 import { colour, onColours } from "../lib/theme.js";
 import { goalValue, TIMEOUT } from "../lib/trials.js";
 
-const HEIGHT = 300, TOP = 46, BOTTOM = 16, SIDE = 86, MOST_LINES = 2000, LEAST_AXIS = 88;
+const HEIGHT = 300, TOP = 46, BOTTOM = 16, SIDE = 86, MOST_LINES = 2000, LEAST_AXIS = 88, MOST_STRONG = 25;
 const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 
 /** Finished runs, those that kept every limit first, the best of them first; then stopped ones, which have no goal. */
@@ -57,7 +57,7 @@ const paint = (canvas, axes, { finished: places, stopped }, store, width) => {
   canvas.style.height = HEIGHT + "px";
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
-  const good = places.filter((place) => store.keeps[place]), best = good.slice(0, Math.max(1, Math.ceil(good.length / 10)));
+  const good = places.filter((place) => store.keeps[place]), best = good.slice(0, Math.min(MOST_STRONG, Math.ceil(good.length / 10)));
   const parts = [[stopped, "stopped", [1.5, 3]], [places.filter((place) => !store.keeps[place]), "late", [4, 3]], [good.slice(best.length), "kept", []], [best, "accent", []]];
   const crowd = Math.min(1, 60 / (places.length + stopped.length));
   for (const [which, name, dash] of parts) {
@@ -87,7 +87,7 @@ export const parallel = (element, data) => {
   let now = data, pending = 0, visible = false, dirty = true, seenWidth = 0;
   const canvas = el("canvas", { "aria-hidden": "true" }), note = el("p", { class: "quiet" });
   const holder = el("div", { class: "plot scroll", tabindex: "0", role: "img" });
-  const keys = el("ul", { class: "legend", "aria-label": "Legend" }, [["best", "best tenth"], ["kept-line", "kept every limit"], ["late-line", "broke a limit"], ["stopped-line", "stopped early: no goal"]].map(([name, text]) => el("li", {}, shape("svg", { viewBox: "0 0 22 12", width: 22, height: 12, "aria-hidden": "true" }, shape("path", { d: "M1 6H21", class: "line " + name })), text)));
+  const keys = el("ul", { class: "legend", "aria-label": "Legend" }, [["best", "best runs"], ["kept-line", "kept every limit"], ["late-line", "broke a limit"], ["stopped-line", "stopped early: no goal"]].map(([name, text]) => el("li", {}, shape("svg", { viewBox: "0 0 22 12", width: 22, height: 12, "aria-hidden": "true" }, shape("path", { d: "M1 6H21", class: "line " + name })), text)));
   const table = el("details", { class: "data" }, el("summary", {}, "Show as a table"), el("p", { class: "quiet" }, "The table of trials below lists every run with its parameters; sort it by any column."));
   show(element, holder, note, keys, table);
   const render = () => {
