@@ -1,0 +1,99 @@
+"""What an executor costs in seconds per trial, around a job that does nothing.
+
+    python -m benchmarks.executors local slurm
+
+`one` is a trial from its launch until its outcome is known, one after another; `four` is the same with four trials under way, per trial.
+What a job itself takes (a millisecond) is part of it; deciding and storing are not.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from lynceus.executor.command import LocalJob
+from lynceus.executor.executor import Executor, Request
+from lynceus.executor.plugin import Setting
+from lynceus.plugins import executor_plugin
+from lynceus.problem import Budget, Problem
+from lynceus.space import Integer, Space
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+_POLL_S = 0.01
+
+
+@contextmanager
+def local(folder: Path) -> Iterator[dict[str, Any]]:
+    """Nothing to start."""
+    yield {"kind": "local"}
+
+
+@contextmanager
+def slurm(folder: Path) -> Iterator[dict[str, Any]]:
+    """Four nodes on loopback; the controller is asked twice a second only when an outcome is missing."""
+    import os
+
+    import slurm_bench
+
+    with slurm_bench.slurm(folder / "slurm") as bench:
+        os.environ["SLURM_CONF"] = bench.environment["SLURM_CONF"]
+        yield {"kind": "slurm", "python": sys.executable, "memory": "100 MB"}
+
+
+BACKENDS: dict[str, Callable[[Path], Any]] = {"local": local, "slurm": slurm}
+"""Name → a context that starts the backend and gives the section `executor` of a job file."""
+
+
+def measured(executor: Executor, trials: int, width: int, first: int) -> list[float]:
+    """Seconds of each trial, `width` of them at a time."""
+    waiting = [
+        Request("bench", first + number, 0, {"n": 1}, 600.0, boots=True, identity="bench") for number in range(trials)
+    ]
+    began: dict[str, float] = {}
+    took = []
+    while waiting or began:
+        while waiting and len(began) < width:
+            moment = time.perf_counter()
+            began[executor.launch(waiting.pop())] = moment
+        for ticket in list(began):
+            if executor.collect(ticket) is not None:
+                took.append(time.perf_counter() - began.pop(ticket))
+        time.sleep(_POLL_S)
+    return took
+
+
+def rows(name: str, trials: int) -> tuple[float, float]:
+    """Seconds per trial: one at a time (median), and four at a time (elapsed time divided by trials)."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        folder.chmod(0o755)
+        problem = Problem(Space.build([Integer("n", 1, 2)], price=1.0), budget=Budget(usd=1e9))
+        with BACKENDS[name](folder) as section:
+            plugin = executor_plugin(section.pop("kind"))
+            setting = Setting(problem, LocalJob(("true",), workdir=folder), folder / "runs")
+            with closing(plugin.make(setting, plugin.options.model_validate(section))) as executor:  # type: ignore[type-var]
+                one = statistics.median(measured(executor, trials, 1, 0))
+                began = time.perf_counter()
+                measured(executor, trials, 4, trials)
+                return one, (time.perf_counter() - began) / trials
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("backends", nargs="*", default=["local", "slurm"], choices=[*BACKENDS], metavar="BACKEND")
+    asked.add_argument("--trials", type=int, default=12)
+    words = asked.parse_args()
+    print("| executor | one at a time, s per trial | four at a time, s per trial |\n|---|---|---|")
+    for name in words.backends:
+        one, four = rows(name, words.trials)
+        print(f"| {name} | {one:.2f} | {four:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
