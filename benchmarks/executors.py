@@ -46,7 +46,18 @@ def slurm(folder: Path) -> Iterator[dict[str, Any]]:
         yield {"kind": "slurm", "python": sys.executable, "memory": "100 MB"}
 
 
-BACKENDS: dict[str, Callable[[Path], Any]] = {"local": local, "slurm": slurm}
+@contextmanager
+def ray(folder: Path) -> Iterator[dict[str, Any]]:
+    """A head and two further nodes on this machine; joining the cluster is part of the first trial, not of the median."""
+    import ray_bench
+
+    with ray_bench.bench(num_cpus=2) as cluster:
+        for _ in range(2):
+            cluster.add(num_cpus=2)
+        yield {"kind": "ray", "address": cluster.address}
+
+
+BACKENDS: dict[str, Callable[[Path], Any]] = {"local": local, "slurm": slurm, "ray": ray}
 """Name → a context that starts the backend and gives the section `executor` of a job file."""
 
 
