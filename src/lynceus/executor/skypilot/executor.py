@@ -50,7 +50,9 @@ class SkyPilotExecutor:
         self._root = setting.root.resolve()
         self._clusters = Clusters(self._root)
         environment = {"SKYPILOT_API_SERVER_ENDPOINT": options.api_server} if options.api_server else {}
-        self._bridge = Bridge(python_of(options), self._root / "skypilot" / "bridge.log", environment)
+        self._bridge = Bridge(
+            python_of(options, setting.job.workdir), self._root / "skypilot" / "bridge.log", environment
+        )
         self._bridge.check()
         self._means = Means(self._bridge, self._clusters, options, self._task, self._spot)
         self._following: dict[str, Following] = {}
@@ -115,14 +117,17 @@ class SkyPilotExecutor:
         """Run directories; clusters that the ledger or SkyPilot itself knows."""
         known = {cluster.name: cluster for cluster in self._clusters.all()}
         found = [
-            Belonging("cluster", one.name, one.study, one.identity, one.number, "to be ended" if one.ends else "")
-            for one in known.values()
+            Belonging("cluster", one.name, one.study, one.identity, one.number, one.name) for one in known.values()
         ]
+        kept_here = directories(self._root)
+        whole_names = {one.identity: one.study for one in kept_here}
         for record in self._answered(self._bridge.ask("clusters", prefix=PREFIX)):
             if record["name"] not in known:
-                study, identity = owner(record["name"])
-                found.append(Belonging("cluster", record["name"], study, identity, None, record["status"]))
-        return [*found, *directories(self._root)]
+                word, identity = owner(record["name"])
+                study = whole_names.get(identity, word)
+                detail = f"{record['name']} ({record['status']})"
+                found.append(Belonging("cluster", record["name"], study, identity, None, detail))
+        return [*found, *kept_here]
 
     def end(self, belonging: Belonging) -> None:
         """Take a cluster down, and strike it out when SkyPilot confirms; or remove a directory."""

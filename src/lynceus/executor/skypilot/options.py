@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -56,15 +55,15 @@ class SkyPilotOptions(Section):
         return max(math.ceil(max(self.dead_man, self.keep_warm + 120.0) / 60.0), 1)
 
 
-def python_of(options: SkyPilotOptions) -> Path:
-    """The interpreter beside the program `sky`, unless the job file names one."""
-    if options.python:
-        return Path(os.path.expanduser(options.python))
-    beside = Path(".venv-skypilot/bin/python")
-    if beside.exists():
-        return beside.absolute()
-    found = shutil.which("sky")
-    return Path(found).parent / "python" if found else Path(sys.prefix) / "bin" / "python"
+def python_of(options: SkyPilotOptions, folder: Path) -> Path:
+    """The interpreter that the job file names; else `.venv-skypilot` of the folder or of where we are; else the one beside `sky`."""
+    word = Path(os.path.expanduser(options.python or ".venv-skypilot/bin/python"))
+    places = [base / word for base in (folder.absolute(), Path.cwd())]
+    found = next((place for place in places if place.exists()), None)
+    if found is not None or options.python:
+        return found or places[0]
+    program = shutil.which("sky")
+    return Path(program).parent / "python" if program else places[-1]
 
 
 def checked(options: SkyPilotOptions, space: Space) -> None:
