@@ -1,5 +1,6 @@
 """Whole studies by the command line: on a SkyPilot of processes always, on the real one on its bench when slow tests run."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -51,6 +52,23 @@ class Worker:
         return found
 
 
+def _all_arguments() -> bytes:
+    found = b""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += path.read_bytes()
+    return found
+
+
+def _files_with(secret: str, folder: Path) -> list[Path]:
+    found = []
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            if path.is_file() and secret.encode() in path.read_bytes():
+                found.append(path)
+    return found
+
+
 def test_the_example_finds_the_cheapest_machine_and_leaves_none_behind(tmp_path: Path) -> None:
     small = SmallSky(tmp_path / "small")
     work = Worker(tmp_path, {**os.environ, "SMALL_SKY": str(small.folder)}, small.python)
@@ -90,8 +108,10 @@ def test_a_worker_that_is_killed_leaves_a_cluster_that_gc_ends_or_resume_uses(tm
 
 @pytest.mark.slow
 def test_a_study_on_the_real_thing_survives_a_crash_and_leaves_nothing(sky: Bench, tmp_path: Path) -> None:
-    work = Worker(tmp_path, sky.environment, PYTHON)
-    work.change("on-slurm.yaml", ("run: [", 'run: [sh, -c, "sleep 20; exec \\"$0\\" \\"$@\\"", '))
+    secret = "tr0ub4dor-and-three"
+    work = Worker(tmp_path, {**sky.environment, "API_TOKEN": secret}, PYTHON)
+    script = 'run: [sh, -c, "echo it is $API_TOKEN; sleep 20; exec \\"$0\\" \\"$@\\"", '
+    work.change("on-slurm.yaml", ("run: [", script), ("space:", 'secrets: {API_TOKEN: "env:API_TOKEN"}\nspace:'))
     killed = work.start("run", "on-slurm.yaml", "-y")
     until = time.monotonic() + 600
     while not list(work.folder.glob(".lynceus/*/0/sky.json")) and time.monotonic() < until:
@@ -103,6 +123,8 @@ def test_a_study_on_the_real_thing_survives_a_crash_and_leaves_nothing(sky: Benc
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
     assert sky.slurm.jobs(), "the cluster lives on without us"
+    assert secret.encode() not in _all_arguments()
+    assert not _files_with(secret, sky.folder), "the secret lies about while the job runs"
     work.run("resume", "skypilot-primes-on-slurm")
     rows = work.trials("skypilot-primes-on-slurm")
     assert rows[0]["state"] == "COMPLETE"
@@ -111,6 +133,9 @@ def test_a_study_on_the_real_thing_survives_a_crash_and_leaves_nothing(sky: Benc
     assert work.run("gc")["leftovers"] == []
     assert "lyn-" not in sky.sky("status")
     assert sky.slurm.jobs() == []
+    assert not _files_with(secret, sky.folder), "SkyPilot or Slurm kept the secret"
+    assert not _files_with(secret, work.folder)
+    assert "it is ***" in next(work.folder.glob(".lynceus/*/0/stdout")).read_text()
 
 
 @pytest.mark.slow
