@@ -218,3 +218,24 @@ def test_an_import_is_all_or_nothing(tmp_path: Path) -> None:
         assert study.history == ()
         study.add_trial({"n": 1}, runtime=30.0)
         assert [seen.outcome.charged_usd for seen in study.history] == [0.0]
+
+
+def test_a_worker_ends_the_one_run_that_a_person_does_not_want(tmp_path: Path) -> None:
+    """The wish comes from another process, by the ledger; what is not unwanted runs on."""
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = open_study(url, "two", problem_of(), preset("sweep", timeout="capped"))
+    person = continued(Storage(url), "two", problem_of(), preset("sweep", timeout="capped"))
+    executor = Scripted(outcome=lambda number: None if number == 1 else Outcome(End.FINISHED, 5.0, 5.0))
+    wishes = iter([Wish.RUN] * 40 + [Wish.KILL] * 10_000)
+
+    def tick() -> None:
+        if any(run.order.number == 1 and not run.unwanted for run in person.open_runs):
+            person.stop_trial(1)
+        person.refresh()
+
+    explore(study, executor, PretendedClock(), parallel=1, wish=lambda: next(wishes), tick=tick)
+    settled = {seen.order.number: seen.outcome.reason for seen in study.history}
+    assert settled[1] is Reason.USER
+    assert settled[0] is None
+    with pytest.raises(InputError, match="stop_trial: trial 1 has been told already"):
+        person.stop_trial(1)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ledger_cases import order, seen
-from lynceus.errors import InfrastructureError
-from lynceus.ledger import Ledger, Wish, sql_ledger
+from lynceus.errors import InfrastructureError, InputError
+from lynceus.ledger import Ledger, StillLedger, Wish, sql_ledger
 from lynceus.ledger.sql import Storage
 from lynceus.ledger.sql_ledger import LOST_AFTER_S
 from lynceus.policy import Because, Stopped
@@ -49,6 +49,89 @@ def test_measurements_from_elsewhere_follow_on_what_was_run(ledgers: Ledgers) ->
         assert [known.order.number for known in one.history] == [0, 2, 3, 4]
         assert one.history[1:] == (seen(2), seen(3), seen(4))
         assert (one.started, [run.number for run in one.pending]) == (5, [1])
+
+
+def test_one_open_run_may_be_unwanted(ledgers: Ledgers) -> None:
+    ledger = ledgers()
+    for number in range(2):
+        ledger.ordered(order(number), {})
+    ledger.unwanted(1)
+    ledger.unwanted(1)
+    ledger.unwanted(7)
+    watcher = ledgers()
+    assert [run.unwanted for run in watcher.open_runs] == [False, True]
+    ledger.settled(seen(1), {})
+    watcher.refresh()
+    assert [run.order.number for run in watcher.open_runs] == [0]
+
+
+def test_people_are_told_of_something_once(ledgers: Ledgers) -> None:
+    assert ledgers().announced("end 3")
+    assert not ledgers().announced("end 3")
+    assert ledgers().announced("end 4")
+
+
+def test_a_still_stays_what_it_was_and_cannot_be_written(ledgers: Ledgers) -> None:
+    ledger = ledgers()
+    ledger.ordered(order(0), {})
+    ledger.settled(seen(0), {})
+    ledger.ordered(order(1), {})
+    still = StillLedger.of(ledger)
+    ledger.settled(seen(1), {})
+    still.refresh()
+    assert ([one.order.number for one in still.history], [one.number for one in still.pending]) == ([0], [1])
+    assert (still.started, still.identity, still.wish) == (2, ledger.identity, Wish.RUN)
+    writes: list[Callable[[], object]] = [
+        still.exclusive,
+        still.release,
+        still.adopt,
+        still.resumed,
+        lambda: still.ordered(order(2), {}),
+        lambda: still.launched(1, "there"),
+        lambda: still.heartbeat([1]),
+        lambda: still.settled(seen(1), {}),
+        lambda: still.imported([], []),
+        lambda: still.closed(Stopped(Because.USER, "x")),
+        lambda: still.wished(Wish.STOP),
+        lambda: still.unwanted(1),
+        lambda: still.enqueued([1]),
+        lambda: still.announced("end"),
+    ]
+    for write in writes:
+        with pytest.raises(TypeError, match="a moment of the past"):
+            write()
+
+
+def test_everything_that_a_page_shows_moves_the_cursor(storage: Storage) -> None:
+    _new(storage)
+    ledger = storage.ledger("nightly")
+    steps: list[Callable[[], object]] = [
+        lambda: ledger.ordered(order(0), {}),
+        lambda: ledger.launched(0, "there"),
+        lambda: ledger.unwanted(0),
+        lambda: ledger.settled(seen(0), {}),
+        lambda: ledger.enqueued([3]),
+        lambda: ledger.wished(Wish.STOP),
+        lambda: ledger.closed(Stopped(Because.USER, "x")),
+        lambda: ledger.resumed(1.0),
+    ]
+    for step in steps:
+        (before,) = storage.cursors()
+        step()
+        (after,) = storage.cursors()
+        assert after.sequence > before.sequence
+    assert (after.study, after.settled, after.identity) == ("nightly", 1, ledger.identity)
+    ledger.heartbeat([])
+    assert storage.cursors() == [after]
+
+
+def test_a_new_study_with_the_number_of_a_deleted_one_is_not_taken_for_it(storage: Storage) -> None:
+    _new(storage)
+    ledger = storage.ledger("nightly")
+    storage.delete_study("nightly")
+    _new(storage)
+    with pytest.raises(InputError, match="it was deleted"):
+        ledger.ordered(order(0), {})
 
 
 def test_an_import_that_is_interrupted_leaves_nothing(storage: Storage) -> None:
