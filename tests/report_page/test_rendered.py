@@ -1,62 +1,68 @@
-"""The page in a real browser: its script runs without a network and draws what the study holds."""
+"""The report in a real browser, opened from a file: it draws what the study holds, without a network and without an error."""
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Page, sync_playwright
 
-from lynceus.report_page import page
+from browsers import CHROMIUM, MISSING, until
+from lynceus.cli.opened import Opened
+from lynceus.report_page import page, report_documents
+from lynceus.units import format_money
+from lynceus.view import subject_of
+from made_up import made_up
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-def trial(number: int, threads: int, state: str, seconds: float, cost: float | None) -> dict[str, Any]:
-    return {
-        "number": number, "params": {"threads": threads}, "state": state, "reason": None, "runtime_s": seconds, "cost_usd": cost,
-        "charged_usd": 0.01, "keeps_limits": None if cost is None else seconds <= 60, "keeps_other_limits": True, "metrics": {},
-        "detail": "<b>not bold</b>", "why": "test", "price_usd_per_hour": 1.0, "timeout_s": None, "reserved_usd": 0.1,
-    }  # fmt: skip
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 
 
-DATA: dict[str, Any] = {
-    "name": "<i>study</i>", "state": "FINISHED", "reason": "done", "objective": "minimize cost", "limits": ["time <= 1m"],
-    "spent_usd": 0.03, "budget_usd": 1.0, "configurations": 3, "parameters": ["threads"], "deadline_s": 60.0,
-    "trials": [trial(0, 1, "COMPLETE", 50.0, 0.02), trial(1, 2, "COMPLETE", 90.0, 0.01), trial(2, 4, "TIMEOUT", 30.0, None)],
-    "steps": [{"number": n, "spent_usd": 0.01 * (n + 1), "best": 0.02, "incumbent": 0} for n in range(3)],
-    "front": [{"seconds": 50.0, "cost_usd": 0.02}, {"seconds": 90.0, "cost_usd": 0.01}],
-    "importance": [{"parameter": "threads", "share": 0.9, "effect": [[1, 0.02], [2, 0.01], [4, 0.03]]}],
-    "calibration": {"coverage": 1.0, "typical_factor": 1.1, "predictions": [
-        {"number": 1, "low_s": 40.0, "middle_s": 80.0, "high_s": 160.0, "seen_s": 90.0, "censored": False}]},
-    "verdict": {
-        "params": {"threads": 1}, "command": "run 1", "cost_basis": "$1.44/h × 50s = $0.02 (measured)", "lines": [["how sure", "sure"]],
-    },
-    "version": "0", "written": "today",
-}  # fmt: skip
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Opened:
+    return made_up(tmp_path_factory.mktemp("report"), "nightly", 14)
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no browser: apt-get install chromium")
-def test_everything_is_drawn_and_nothing_is_markup(tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text(page("x", DATA), encoding="utf-8")
-    command = [
-        str(BROWSER),
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--dump-dom",
-    ]
-    ended = subprocess.run(
-        [*command, f"file://{tmp_path}/page.html"], capture_output=True, text=True, check=True, timeout=300
+@pytest.fixture(scope="module")
+def shown(one: Opened, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    file = tmp_path_factory.mktemp("page") / "nightly.html"
+    documents = report_documents(subject_of(one))
+    documents["study"]["name"] = "<i>nightly</i><script>document.title = 'broken'</script>"
+    file.write_text(page("nightly", documents), encoding="utf-8")
+    trouble: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        opened = browser.new_page(viewport={"width": 1280, "height": 4000})
+        opened.on("console", lambda message: trouble.append(message.text))
+        opened.on("pageerror", lambda error: trouble.append(str(error)))
+        opened.on("request", lambda request: trouble.append(request.url) if request.url != file.as_uri() else None)
+        opened.goto(file.as_uri())
+        yield opened
+        browser.close()
+    assert trouble == []
+
+
+def test_every_card_is_drawn(shown: Page) -> None:
+    until(
+        shown,
+        "() => document.querySelectorAll('#best svg[role=img], #scatter svg[role=img], #calibration svg[role=img]').length === 3",
     )
-    shown = re.sub(r"<script.*?</script>", "", ended.stdout, flags=re.DOTALL)
-    assert shown.count("<svg") == 4
-    assert "&lt;i&gt;study&lt;/i&gt;" in shown
-    assert "<b>not bold</b>" not in shown
-    assert "Best measured: threads=1, $0.02 a run in 50s." in shown
-    assert shown.count("<tr>") == 4
-    assert "100 % of runs lay in their 80 % interval" in shown
+    assert shown.locator("#open").count() == 0, "a report has no open trials to count down"
+    assert shown.locator("#trials tbody tr").count() == 14
+
+
+def test_names_stay_text(shown: Page) -> None:
+    assert "<i>nightly</i><script>" in shown.locator("h1").inner_text()
+    assert shown.title() == "nightly"
+
+
+def test_numbers_are_those_of_the_study(shown: Page, one: Opened) -> None:
+    assert shown.locator("#spent").inner_text() == format_money(one.study.spent_usd)
+    assert shown.locator("#best-cost").inner_text() == format_money(one.study.best_value)
+
+
+def test_the_deadline_can_be_asked_without_a_server(shown: Page) -> None:
+    before = shown.locator("#what-if").inner_text()
+    shown.locator("#deadline").evaluate("node => { node.value = 0; node.dispatchEvent(new Event('input')); }")
+    assert shown.locator("#what-if").inner_text() != before
+    shown.get_by_role("button", name="As set").click()
+    assert shown.locator("#what-if").inner_text() == before

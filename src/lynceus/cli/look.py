@@ -16,8 +16,8 @@ _QUIET_S = 30.0
 
 def status(study: StudyArgument = None, storage: StorageOption = None, output: OutputOption = Output.TABLE) -> None:
     """How studies stand: money, trials, incumbent. Without a name, all of them."""
+    from lynceus.cli.glance import glance
     from lynceus.cli.named import named_study, storage_of
-    from lynceus.view.glance import glance
 
     with storage_of(study, storage) as kept:
         records = kept.studies() if study is None else [named_study(kept, study)]

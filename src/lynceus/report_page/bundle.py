@@ -9,10 +9,17 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (const|function|class) (\w+)", re.MULTILINE)
 _OTHER = re.compile(r"^(?:import|export)\b.*$|\bimport\(", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Module:
+    script: str
+    exports: tuple[str, ...]
 
 
 def bundled(entry: str, read: Callable[[str], str]) -> str:
@@ -33,32 +40,35 @@ def bundled(entry: str, read: Callable[[str], str]) -> str:
     })();
     })();
     """
-    parts: list[str] = []
-    _add(entry, read, parts, ())
-    return "\n".join(['"use strict";', "(() => {", *parts, "})();"])
+    done: dict[str, _Module] = {}
+    _add(entry, read, done, ())
+    return "\n".join(['"use strict";', "(() => {", *(module.script for module in done.values()), "})();"])
 
 
-def _add(path: str, read: Callable[[str], str], parts: list[str], above: tuple[str, ...]) -> None:
-    """Append a module after everything that it imports, once."""
-    begun = f"const {_name(path)} = (() => {{"
+def _add(path: str, read: Callable[[str], str], done: dict[str, _Module], above: tuple[str, ...]) -> None:
+    """Add a module after everything that it imports, once."""
     if path in above:
         raise ValueError(f"{path} imports itself by way of {' and '.join(above)}")
-    if any(part.startswith(begun) for part in parts):
+    if path in done:
         return
-    text = read(path)
-    folder = posixpath.dirname(path)
-    for _, wanted in _IMPORT.findall(text):
-        _add(posixpath.normpath(posixpath.join(folder, wanted)), read, parts, (*above, path))
+    text, folder = read(path), posixpath.dirname(path)
+    for names, wanted in _IMPORT.findall(text):
+        source = posixpath.normpath(posixpath.join(folder, wanted))
+        _add(source, read, done, (*above, path))
+        for name in filter(None, (each.split(" as ")[0].strip() for each in names.split(","))):
+            if name not in done[source].exports:
+                raise ValueError(f"{path} imports {name}, which {source} does not export in a form that is known here")
 
     def taken(found: re.Match[str]) -> str:
         source = _name(posixpath.normpath(posixpath.join(folder, found[2])))
         return f"const {{{found[1].replace(' as ', ': ')}}} = {source};"
 
-    exported = [name for _, name in _EXPORT.findall(text)]
+    exports = tuple(name for _, name in _EXPORT.findall(text))
     body = _EXPORT.sub(r"\1 \2", _IMPORT.sub(taken, text))
     if (odd := _OTHER.search(body)) is not None:
         raise ValueError(f"{path}: {odd[0]!r} is a form of import or export that cannot be bundled")
-    parts.append(f"{begun}\n{body.rstrip()}\nreturn {{ {', '.join(exported)} }};\n}})();")
+    script = f"const {_name(path)} = (() => {{\n{body.rstrip()}\nreturn {{ {', '.join(exports)} }};\n}})();"
+    done[path] = _Module(script, exports)
 
 
 def _name(path: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from lynceus.cli.glance import glance
 from lynceus.cli.opened import opened
 from lynceus.errors import LynceusError
 from lynceus.ledger.sql import Storage, StudyRecord
 from lynceus.plain import Document, finite
-from lynceus.view.glance import glance
 from lynceus.view.insight import answer
 from lynceus.view.study import VERSION
 from lynceus.view.subject import subject_of

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lynceus.cli.glance import left_reason, was_left
 from lynceus.conduct import as_seen, typical
 from lynceus.history import Because, History
 from lynceus.study import Study
-from lynceus.view.glance import left_reason, was_left
 
 if TYPE_CHECKING:
     from lynceus.cli.opened import Opened

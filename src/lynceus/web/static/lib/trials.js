@@ -1,6 +1,8 @@
 // The settled trials of a study as columns, and what follows from them. New trials are appended; nothing is read twice.
 
-export const COMPLETE = 0, TIMEOUT = 1, FAIL = 2;
+export const COMPLETE = 0;
+export const TIMEOUT = 1;
+export const FAIL = 2;
 export const STATE_NAMES = ["COMPLETE", "TIMEOUT", "FAIL"];
 export const STATE_WORDS = ["finished", "stopped early", "failed"];
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lynceus.cli.glance import glance
 from lynceus.cli.opened import create_or_open
 from lynceus.history import End, Observation, Order, Outcome, Plan, Told
 from lynceus.insight import steps
-from lynceus.view.glance import glance
 
 JOB = """\
 name: toy
