@@ -40,8 +40,8 @@ def names(wanted: Wanted, *spots: bool) -> list[tuple[str, str]]:
 def test_conditions_narrow_the_choice() -> None:
     here = Place("aws", "r1")
     assert names(Wanted((here,), cpus=Amount(4, math.inf), memory=Amount(32, math.inf))) == [
-        ("aws/r1", "m.large"),
         ("aws/r1", "g.large"),
+        ("aws/r1", "m.large"),
     ]
     assert names(Wanted((here,), ("m.*",))) == [("aws/r1", "m.small"), ("aws/r1", "m.large")]
     assert names(Wanted((here,), accelerators=(("t4", 1.0),))) == [("aws/r1", "g.large")]
