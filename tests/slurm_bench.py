@@ -46,14 +46,18 @@ UnkillableStepTimeout=10
 MessageTimeout=5
 InactiveLimit=0
 MinJobAge=300
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
 JobRequeue=0
 JobSubmitPlugins=lua
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 {nodes}
-PartitionName=main Nodes=cheap[1-2],dear[1-2] Default=YES MaxTime=INFINITE State=UP
-PartitionName=small Nodes=cheap[1-2] MaxTime=INFINITE MaxNodes=1 State=UP
-PartitionName=short Nodes=dear[1-2] MaxTime=2 State=UP
+PartitionName=main Nodes=cheap[1-2],dear[1-2] Default=YES MaxTime=INFINITE PreemptMode=OFF State=UP
+PartitionName=small Nodes=cheap[1-2] MaxTime=INFINITE MaxNodes=1 PreemptMode=OFF State=UP
+PartitionName=short Nodes=dear[1-2] MaxTime=2 PreemptMode=OFF State=UP
+PartitionName=low Nodes=cheap[1-2] MaxTime=INFINITE PriorityTier=1 PreemptMode=CANCEL State=UP
+PartitionName=high Nodes=cheap[1-2] MaxTime=INFINITE PriorityTier=9 PreemptMode=OFF State=UP
 PartitionName=down Nodes=dear2 MaxTime=INFINITE State=DOWN
 """
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from slurm_bench import SlurmBench
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -110,3 +112,15 @@ def test_spark_local_cluster(tmp_path: Path) -> None:
     found, rows = searched("spark-local-cluster", tmp_path, None)
     check_answer(found, rows)
     assert all(row["metrics"]["rows_per_s"] > 0 for row in rows if row["state"] == "COMPLETE")
+
+
+def test_slurm(tmp_path: Path, slurm: SlurmBench) -> None:
+    """On a real Slurm of four nodes; a copy of the folder stands for the shared disk."""
+    found, rows = searched("slurm", tmp_path, 3)
+    check_answer(found, rows)
+    for row in rows:
+        if row["state"] == "COMPLETE":
+            told = next((tmp_path / "slurm" / ".lynceus").glob(f"*/{row['number']}/stdout")).read_text().splitlines()
+            assert len(told) == row["params"]["nodes"]
+            assert all(f" on {row['params']['machine']}" in line for line in told)
+            assert sum(int(line.split(": ")[1].split()[0]) for line in told) == 412849

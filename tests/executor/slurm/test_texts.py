@@ -27,7 +27,7 @@ def test_the_configuration_chooses() -> None:
     assert sbatch_arguments(asked, values, Shape(2.5, 8 << 30), REQUEST) == [
         "--parsable",
         "--no-requeue",
-        "--job-name=lynceus-night_ly_é-7",
+        "--job-name=lynceus-night_ly__-7-abc",
         "--comment=lynceus/night%20ly%2F%C3%A9/0f/7/abc",
         "--export=ALL",
         "--chdir=/",

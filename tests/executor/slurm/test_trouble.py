@@ -14,7 +14,8 @@ from local_runs import Bench, eventually, problem_of, processes_below
 from lynceus.errors import InputError
 from lynceus.executor.command import LocalJob
 from lynceus.executor.executor import Request
-from lynceus.executor.slurm import SlurmExecutor, SlurmOptions, client
+from lynceus.executor.plugin import Setting
+from lynceus.executor.slurm import PLUGIN, SlurmExecutor, SlurmOptions, client
 from lynceus.executor.slurm.executor import slurm_executor
 from lynceus.history import End, Outcome, Reason
 from lynceus.supervisor import files
@@ -281,13 +282,44 @@ def test_a_full_disk_of_the_job_itself(runs: Make, disk: Path) -> None:
     assert "No space left on device" in detail
 
 
-def test_a_machine_without_slurm_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_slurm_says_so_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    one = SlurmRuns(tmp_path / "runs", LocalJob(("true",), workdir=tmp_path))
+    setting = Setting(problem_of(), LocalJob(("true",), workdir=tmp_path), tmp_path / "runs")
     with pytest.raises(
         InputError, match="'sbatch' is not installed here; run Lynceus on a machine that can submit jobs"
     ):
-        one.launch()
+        PLUGIN.make(setting, SlurmOptions())
+
+
+def test_a_job_that_slurm_preempts_is_tried_again(slurm: SlurmBench, runs: Make, tmp_path: Path) -> None:
+    low = runs(LONG, partition="low", nodes=2, exclusive=True)
+    ticket = low.launch()
+    eventually((tmp_path / "ready").exists)
+    high = runs("true", partition="high", nodes=2, exclusive=True)
+    assert high.outcome(number=1).end is End.FINISHED
+    reason, detail = failure(outcome := low.wait(ticket))
+    assert (reason, detail) == (Reason.PREEMPTED, "Slurm took its nodes back for another job (cheap[1-2])")
+    assert outcome.charged_usd == outcome.seconds > 0
+
+
+def test_a_job_is_found_by_its_name_where_comments_are_rewritten(slurm: SlurmBench, runs: Make, tmp_path: Path) -> None:
+    one = runs(LONG)
+    ticket = one.launch()
+    eventually((tmp_path / "ready").exists)
+    job = one.job_number(ticket)
+    slurm.command("scontrol", "update", f"JobId={job}", "Comment=site policy 7")
+    files.write_whole(
+        f"{ticket}/slurm.json", {"tried": True}
+    )  # as if we had been killed before its number was written down
+    Path(ticket, files.STARTED).rename(tmp_path / "started")  # … and a slow disk did not show yet that it had begun
+    second = SlurmRuns(one.root, one.job)
+    assert second.launch() == ticket
+    (tmp_path / "started").rename(Path(ticket, files.STARTED))
+    assert second.job_number(ticket) == job
+    second.executor.cancel(ticket)
+    assert failure(second.wait(ticket))[0] is Reason.USER
 
 
 def test_a_launcher_killed_in_the_middle_of_sbatch_is_waited_for(runs: Make, tmp_path: Path) -> None:

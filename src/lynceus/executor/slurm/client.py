@@ -72,6 +72,7 @@ class SlurmJob:
     reason: str
     """Why it waits, as Slurm's word."""
     nodes: str
+    name: str
     comment: str
 
     @property
@@ -111,14 +112,14 @@ def submit(arguments: Sequence[str], script: str, lock: int) -> str:
 
 def jobs() -> dict[str, SlurmJob]:
     """All jobs of this user that the controller knows, also those that are over for some minutes, by number."""
-    form = "--format=%i|%T|%r|%N|%k"
-    done = _run(["squeue", "--noheader", "--states=all", f"--user={os.getuid()}", form])
+    form = "--format=%i|%T|%r|%N|%j|%k"
+    done = _run(["squeue", "--noheader", "--all", "--states=all", f"--user={os.getuid()}", form])
     if done.returncode:
         raise UnreachableError(f"the Slurm controller cannot be reached ({_said(done)})")
     found = {}
     for line in done.stdout.splitlines():
-        parts = line.split("|", 4)
-        if len(parts) == 5:
+        parts = line.split("|", 5)
+        if len(parts) == 6:
             found[parts[0]] = SlurmJob(*parts)
     return found
 

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from lynceus.executor.shape import Shape
 from lynceus.executor.slurm import client
 from lynceus.executor.slurm.endings import end_of, refined, why_never
 from lynceus.executor.slurm.options import SlurmOptions, check_options, row_values
-from lynceus.executor.slurm.text import ENVIRONMENT, batch_script, belonging, comment, sbatch_arguments
+from lynceus.executor.slurm.text import ENVIRONMENT, batch_script, belonging, comment, job_name, sbatch_arguments
 from lynceus.history import Outcome
 from lynceus.problem import Problem
 from lynceus.supervisor import files
@@ -131,7 +132,8 @@ class SlurmExecutor:
 
     def _found(self, request: dict[str, Any]) -> client.SlurmJob | None:
         """The job of a run that was submitted by somebody who died before writing its number down."""
-        ours = [job for job in client.jobs().values() if job.comment == comment(request)]
+        known = client.jobs().values()
+        ours = [job for job in known if job.comment == comment(request) or job.name == job_name(request)]
         return min(ours, key=lambda job: job.over, default=None)
 
     def _hand_over_environment(self, directory: Path, request: dict[str, Any]) -> None:
@@ -171,13 +173,19 @@ class SlurmExecutor:
         known = self._known_jobs()
         if known is None:
             return None  # the controller is away; the run goes on without it
-        job = known.get(note["job"], client.SlurmJob(note["job"], "UNKNOWN", "", "", ""))
+        job = known.get(note["job"], client.SlurmJob(note["job"], "UNKNOWN", "", "", "", ""))
         if not job.over and job.state != "UNKNOWN":
             self._over_s.pop(ticket, None)
             if told is None:
                 self._watch(ticket, request, note, job)
             return None
-        first = self._over_s.setdefault(ticket, time.monotonic())
+        if ticket not in self._over_s:
+            self._over_s[ticket] = time.monotonic()
+            with contextlib.suppress(
+                OSError
+            ):  # a change of the directory lets network file systems look again what is in it
+                self._remember(ticket, {**note, "over": job.state})
+        first = self._over_s[ticket]
         if told is None and time.monotonic() - first < _LAST_WORDS_S:
             return None
         if job.state == "UNKNOWN" and self._still_alive(ticket):
@@ -333,6 +341,15 @@ def slurm_executor(
     return SlurmExecutor(Setting(problem, job, Path(root)), options)
 
 
+def _make(setting: Setting, options: SlurmOptions) -> SlurmExecutor:
+    absent = [tool for tool in ("sbatch", "squeue", "scontrol", "scancel") if shutil.which(tool) is None]
+    if absent:
+        raise InputError(
+            f"executor: {absent[0]!r} is not installed here; run Lynceus on a machine that can submit jobs to Slurm."
+        )
+    return SlurmExecutor(setting, options)
+
+
 PLUGIN = Plugin(
-    SlurmExecutor, SlurmOptions, check_options, about="jobs of a Slurm cluster, with run directories on a shared disk"
+    _make, SlurmOptions, check_options, about="jobs of a Slurm cluster, with run directories on a shared disk"
 )

@@ -31,6 +31,16 @@ def comment(request: Mapping[str, Any]) -> str:
     return "/".join([_MARK, *(quote(part, safe="") for part in parts)])
 
 
+def job_name(request: Mapping[str, Any]) -> str:
+    """The name under which people see a job, and by which it is found where a site rewrites comments.
+
+    >>> job_name({"study": "a/b", "identity": "1f", "number": 3, "run": "c0ffee"})
+    'lynceus-a_b-3-c0ffee'
+    """
+    study = re.sub(r"[^\w.\-]", "_", str(request["study"]), flags=re.ASCII)
+    return f"lynceus-{study}-{request['number']}-{request['run']}"
+
+
 def belonging(text: str, job: str, state: str) -> Belonging | None:
     """The job whose comment this is, if it is one of ours.
 
@@ -52,11 +62,10 @@ def sbatch_arguments(
         asked["cpus"] = str(math.ceil(shape.cpus))
     if "memory" not in asked and shape.memory_bytes is not None:
         asked["memory"] = f"{max(shape.memory_bytes >> 20, 1)}M"
-    name = re.sub(r"[^\w.\-]", "_", str(request["study"]))
     found = [
         "--parsable",
         "--no-requeue",
-        f"--job-name=lynceus-{name}-{request['number']}",
+        f"--job-name={job_name(request)}",
         f"--comment={comment(request)}",
         "--export=ALL",
         "--chdir=/",
