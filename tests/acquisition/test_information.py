@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from scipy.stats import norm
 from lynceus.acquisition.information import (
     ConstrainedIncumbent,
     KnowingTheBest,
+    KnowingTheBestAllowed,
     Measured,
     chance_of_best,
     chance_within,
@@ -23,6 +26,7 @@ from lynceus.acquisition.information import (
 from lynceus.fraction import Fraction
 from lynceus.situation import Situation
 from lynceus.surrogate.fabolas import Fabolas, Target
+from lynceus.surrogate.foresighted_trees import ForesightedTrees
 from lynceus.surrogate.fraction_model import fit_members
 from lynceus.surrogate.gaussian_prior import Settings
 from shares import small_share_job
@@ -169,6 +173,76 @@ def test_the_same_luck_gives_the_same_worth() -> None:
     np.testing.assert_array_equal(one, two)
     assert (one >= 0).all()
     assert one.max() > 0
+
+
+@dataclass(frozen=True)
+class TwoQuantities:
+    """A goal and a limited quantity of two answers, both of which one row measures; a second row measures nothing."""
+
+    goal: np.ndarray
+    limited_by: np.ndarray
+    bound: float = 0.0
+
+    @property
+    def answers(self) -> np.ndarray:
+        return np.arange(2)
+
+    def draws(self, rows: np.ndarray, count: int) -> np.ndarray:
+        return np.random.default_rng(0).multivariate_normal([0.0, 0.5], self.goal, count)
+
+    def _limited_draws(self, count: int) -> np.ndarray:
+        return np.random.default_rng(1).multivariate_normal([0.0, -1.0], self.limited_by, count)
+
+    def kept(self, count: int) -> np.ndarray:
+        return self._limited_draws(count) <= self.bound
+
+    def cross(self, rows: np.ndarray) -> np.ndarray:
+        return np.vstack([self.goal[0], np.zeros(2)])[rows]
+
+    def seen(self, rows: np.ndarray) -> np.ndarray:
+        return np.array([self.goal[0, 0] + 0.01, 1.0])[rows]
+
+    def limited(self, rows: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        cross = np.vstack([self.limited_by[0], np.zeros(2)])[rows]
+        return [(self._limited_draws(count), cross, np.array([self.limited_by[0, 0] + 0.01, 1.0])[rows])]
+
+
+def test_what_a_run_says_of_a_limit_counts_as_much_as_what_it_says_of_the_goal() -> None:
+    """The goal is as good as known; all that decides which answer is best is whether the better one keeps its limit."""
+    known = TwoQuantities(1e-6 * np.eye(2), np.diag([1.0, 1e-6]))
+    rows = np.arange(2)
+    of_goal = KnowingTheBest()(known, None, rows)  # type: ignore[arg-type]
+    of_both = KnowingTheBestAllowed()(known, None, rows)  # type: ignore[arg-type]
+    assert of_goal[0] == pytest.approx(0.0, abs=1e-3)
+    # Whether the better answer keeps its limit is one fair coin, and one measurement nearly settles it; normals understate a step.
+    assert 0.35 < of_both[0] <= np.log(2.0)
+    assert of_both[1] == 0.0
+
+
+def test_without_doubt_about_limits_only_the_goal_counts() -> None:
+    free = TwoQuantities(np.eye(2), 1e-9 * np.eye(2), bound=5.0)
+    rows = np.arange(2)
+    np.testing.assert_allclose(
+        KnowingTheBestAllowed()(free, None, rows),  # type: ignore[arg-type]
+        KnowingTheBest()(free, None, rows),  # type: ignore[arg-type]
+        atol=5e-3,
+    )
+
+
+@pytest.mark.parametrize("surrogate", [Fabolas(), ForesightedTrees()])
+def test_models_say_what_they_know_of_limited_quantities(surrogate: Fabolas | ForesightedTrees) -> None:
+    job = small_share_job("accuracy >= 0.9", goal="cost")
+    problem = job.problem.with_fraction(Fraction("share", "samples", "full"))
+    situation = Situation.present(problem, job.finished([0, 4, 8, 12, 16, 20]))
+    foresight = surrogate.foresee(situation, 1)
+    rows = np.flatnonzero(situation.open)[:7]
+    ((draws, cross, seen),) = foresight.limited(rows, 300)
+    assert draws.shape == (300, len(foresight.answers))
+    assert cross.shape == (7, len(foresight.answers))
+    assert (seen > 0).all()
+    worth = KnowingTheBestAllowed(draws=300)(foresight, situation, rows)
+    assert (worth >= 0).all()
+    assert np.isfinite(worth).all()
 
 
 def test_beliefs_about_some_rows_speak_as_beliefs_about_all() -> None:

@@ -13,6 +13,8 @@ from lynceus.lab.campaign import run_cells
 from lynceus.lab.curves import course
 from lynceus.lab.engines import InProcess
 from lynceus.lab.experiment import Place, load_experiment
+from lynceus.lab.page import page
+from lynceus.lab.pooled import pooled
 from lynceus.lab.report import read_summaries, write_page, write_summaries
 from lynceus.lab.store import Store
 from lynceus.lab.summary import Evidence, summarise
@@ -103,3 +105,28 @@ def test_distances_and_budgets_by_variant(experiment_file, tmp_path):
         assert row["spent"][0] <= budget * 1.001  # a summary keeps four digits
         assert row["dfo"][0] is None or row["dfo"][0] >= 0
         assert not math.isnan(row["nex"][0])
+
+
+def test_peers_are_pooled_over_families(experiment_file, store, tmp_path):
+    experiment = load_experiment(experiment_file)
+    summary = summarise(experiment, store)
+    text = "\n".join(pooled([summary]))
+    assert text == "", "only experiments of peers are pooled"
+    families = [summary | {"name": f"peers-{name}", "jobs": [name]} for name in ("small", "large")]
+    text = "\n".join(pooled(families))
+    row = next(row for row in summary["across"] if row["policy"] == "capped" and row["cno"] == 1.1)
+    assert "| relative to plain | small | large | fewest seeds |" in text
+    assert f"{row['p50'][0]:.2f} / {row['p90'][0]:.2f}" in text
+    assert "(2 jobs)" in text
+    older = {key: value for key, value in row.items() if key not in ("by_job", "p_jobs")}
+    assert list(pooled([families[0] | {"across": [older]}])) == []
+    page(
+        [
+            {
+                **families[0],
+                "across": [older],
+                "table": [{k: v for k, v in r.items() if k != "code"} for r in summary["table"]],
+            }
+        ],
+        {},
+    )

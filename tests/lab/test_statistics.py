@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lynceus.lab.statistics import Estimate, estimate, holm, quantiles, ratio, signed_rank, statistic, verdict_of
+from lynceus.lab.statistics import (
+    Estimate,
+    across_jobs,
+    estimate,
+    holm,
+    quantiles,
+    ratio,
+    signed_rank,
+    statistic,
+    verdict_of,
+)
 
 NUMBERS = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=30)
 
@@ -90,3 +100,17 @@ def test_a_seed_that_only_one_got_through_is_the_largest_difference():
 )
 def test_wins_and_losses_are_sure(found, word):
     assert verdict_of(found) == word
+
+
+def test_jobs_are_what_is_tested_across_jobs():
+    """The exact distribution of signed ranks by counting all signs of six jobs."""
+    ratios = np.array([0.5, 0.7, 1.2, 0.4, 0.9, 0.3])
+    logs = np.log(ratios)
+    ranks = np.argsort(np.argsort(np.abs(logs))) + 1
+    signs = np.array(np.meshgrid(*[[0, 1]] * 6)).reshape(6, -1).T
+    sums = signs @ ranks
+    seen = min(ranks[logs > 0].sum(), ranks[logs < 0].sum())
+    assert across_jobs(ratios) == pytest.approx(min(1.0, 2 * (sums <= seen).mean()))
+    assert across_jobs([0.1, 0.1001, 0.1002, 0.1003]) == pytest.approx(0.125), "four jobs never suffice"
+    assert across_jobs([1.0, 1.0]) == 1.0
+    assert across_jobs([math.inf, 2.0, 3.0, 4.0, 5.0, 6.0]) == across_jobs([9.0, 2.0, 3.0, 4.0, 5.0, 6.0])

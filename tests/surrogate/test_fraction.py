@@ -207,6 +207,31 @@ def test_the_chain_draws_from_its_density() -> None:
     np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.25)
 
 
+def test_the_chain_finds_the_posterior_that_emcee_finds() -> None:
+    """Hyper-parameters of the kernel of Fabolas given twelve runs: the same means and spreads from both programs."""
+    emcee = pytest.importorskip("emcee")
+    where, options = plane(), Settings()
+    rows = np.arange(12)
+    y = np.sin(np.arange(12.0))
+    before = fraction_prior(options, 2, 1)
+
+    def log_posterior(theta: np.ndarray) -> np.ndarray:
+        hyper = FractionHyper.of_logs(theta, 2, options.constant)
+        noise = np.repeat(hyper.noise[:, np.newaxis], len(rows), axis=1)
+        return np.asarray(before.log_density(theta) + log_evidence(hyper.covariance(where, rows, rows), y, noise))
+
+    rng = np.random.default_rng(1)
+    start = before.draw(64, rng)
+    ours = stretched(start, np.full(64, 1 / 64), log_posterior, 150, rng, walkers=800)
+    sampler = emcee.EnsembleSampler(64, start.shape[1], log_posterior, vectorize=True)
+    sampler.random_state = np.random.RandomState(2).get_state()
+    sampler.run_mcmc(start, 700)
+    theirs = sampler.get_chain(discard=100, thin=5, flat=True)
+    spread = theirs.std(axis=0)
+    np.testing.assert_allclose((ours.mean(axis=0) - theirs.mean(axis=0)) / spread, 0.0, atol=0.25)
+    np.testing.assert_allclose(ours.std(axis=0) / spread, 1.0, atol=0.2)
+
+
 def test_log_odds_there_and_back() -> None:
     value = np.array([0.0, 0.2, 0.5, 0.98, 1.0])
     mean, std = from_log_odds(log_odds(value), np.zeros(5))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lynceus.lab.claims import FEWEST, HEADLINE
+from lynceus.lab.code import UNKNOWN
 from lynceus.lab.pooled import pooled
 
 
@@ -111,11 +112,11 @@ def _experiment(summary: dict[str, Any], pictures: Sequence[str]) -> Iterator[st
 
 def _code(summary: dict[str, Any]) -> str:
     """With which sources the traces were made, and which competitors' sources have changed since."""
-    codes = sorted({row["code"] for row in summary["table"]})
+    codes = sorted({row.get("code", UNKNOWN) for row in summary["table"]})
     shown = ", ".join(f"`{code}`" for code in codes[:_CODES])
     shown += f" and {len(codes) - _CODES} more (in the CSV file)" if len(codes) > _CODES else ""
     commits = ", ".join(summary["made"].get("commit", ["unknown"]))
-    old = list(dict.fromkeys(row["policy"] for row in summary["table"] if not row["current"]))
+    old = list(dict.fromkeys(row["policy"] for row in summary["table"] if not row.get("current")))
     since = f" Measured with code that has changed since: {', '.join(old)}." if old else ""
     return f"Traces of code and tables {shown} (commit {commits}).{since}"
 
@@ -140,7 +141,7 @@ def _across(summary: dict[str, Any]) -> Iterator[str]:
                 first = [row["policy"], *([row["variant"]] if several else []), f"{row['cno']:g}", str(row["jobs"])]
                 outcome = f"{row['wins']} / {row['ties']} / {row['losses']}"
                 numbers = [str(row["seeds"]), interval(row["p50"]), interval(row["p90"])]
-                yield _cells([*first, *numbers, outcome, str(row["significant"]), number(row["p_jobs"])])
+                yield _cells([*first, *numbers, outcome, str(row["significant"]), number(row.get("p_jobs", 1.0))])
         yield ""
 
 
@@ -226,7 +227,7 @@ def as_csv(summary: dict[str, Any]) -> str:
                 row["job"],
                 row["variant"],
                 row["policy"],
-                row["code"],
+                row.get("code", UNKNOWN),
                 row["seeds"],
                 entry.get("cno", ""),
                 entry.get("unreached", ""),

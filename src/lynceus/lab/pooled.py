@@ -15,7 +15,12 @@ _LEVEL = 1.1
 
 def pooled(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Tables in Markdown: every competitor against every baseline, per family and over all jobs; nothing without such experiments."""
-    peers = [summary for summary in summaries if summary["name"].startswith(_PEERS) and summary["across"]]
+    peers = [
+        summary
+        for summary in summaries
+        # Summaries of an older form do not say which job had which ratio.
+        if summary["name"].startswith(_PEERS) and any("by_job" in row for row in summary["across"])
+    ]
     if not peers:
         return
     families = {summary["name"].removeprefix(_PEERS): summary for summary in peers}
