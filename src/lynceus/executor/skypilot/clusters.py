@@ -95,6 +95,11 @@ class Clusters:
         record = files.read_whole(self._path(name))
         return None if record is None else Cluster(**record)
 
+    def note(self, cluster: Cluster) -> None:
+        """Write a cluster down as it is."""
+        with self._locked():
+            self._written(cluster)
+
     def claim(self, wanted: Cluster, most_idle_s: float) -> Cluster:
         """An idle warm cluster of the same study and shape, from now on that trial's; or a new one, written down."""
         with self._locked():
