@@ -46,11 +46,15 @@ class Conduct:
     """Re-runs of the best configuration before it is recommended, paid from a slice of the budget kept for them."""
     retries_preempted: int = 2
     """How often it is tried again after the cloud took its machines back; then it is moved to its on-demand twin, if it has one."""
+    parallel: int = 1
+    """Trials that all workers together mean to have open: a run that nothing else caps leaves the others their share of the money."""
 
     def __post_init__(self) -> None:
         for name in ("retries_infra", "retries_job", "max_failures", "confirm_best", "retries_preempted"):
             if getattr(self, name) < 0:
                 raise InputError(f"trial: {name} is {getattr(self, name)}; give 0 or more.")
+        if self.parallel < 1:
+            raise InputError(f"trial: parallel is {self.parallel}; give at least 1.")
 
 
 def as_seen(history: History, conduct: Conduct) -> History:

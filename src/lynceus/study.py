@@ -103,7 +103,8 @@ class Study:
         ledger = self._ledger
         with ledger.exclusive():
             began = time.perf_counter()
-            step = self._step(slots)
+            # Other workers, perhaps of one trial each, want their share, too.
+            step = self._step(max(slots, self.conduct.parallel - len(ledger.pending)))
             self.decision_s = time.perf_counter() - began
             if isinstance(step, Order):
                 self._transient = None

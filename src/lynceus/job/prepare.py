@@ -248,5 +248,10 @@ def conduct_of(job: Job) -> Conduct:
     if any(job.spec.resources.spots) and spot.on_demand:
         preempted = spot.interruptions - 1  # the next one is the last on spot machines
     return Conduct(
-        trial.retries.infra, trial.retries.job, trial.max_failures, trial.confirm_best, retries_preempted=preempted
+        trial.retries.infra,
+        trial.retries.job,
+        trial.max_failures,
+        trial.confirm_best,
+        retries_preempted=preempted,
+        parallel=trial.parallel,
     )
