@@ -1,14 +1,15 @@
 """`lynceus prices`: what it prints, what it keeps, and studies that go on at other prices."""
 
 import json
-import os
 import sqlite3
-import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from lynceus.cli.app import main
 
 HEAD = "InstanceType,vCPUs,MemoryGiB,Price,SpotPrice,Region\n"
 JOB = """\
@@ -22,21 +23,31 @@ trial: {timeout: none}
 """
 
 
+@dataclass
+class Ended:
+    """What a command left."""
+
+    stdout: str
+    stderr: str
+
+
 class Shell:
     """The command line as a person has it, with a home of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.environment = {key: value for key, value in os.environ.items() if key != "LYNCEUS_STORAGE"}
-        self.environment |= {"LYNCEUS_HOME": str(folder / "home"), "HOME": str(folder)}
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._patch, self._capsys = folder, monkeypatch, capsys
+        monkeypatch.chdir(folder)
+        monkeypatch.delenv("LYNCEUS_STORAGE", raising=False)
+        monkeypatch.setenv("LYNCEUS_HOME", str(folder / "home"))
+        monkeypatch.setenv("HOME", str(folder))
 
-    def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "lynceus.cli", *arguments]
-        ended = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
-        )
-        assert ended.returncode == code, ended.stderr
-        return ended
+    def __call__(self, *arguments: str, code: int = 0) -> Ended:
+        self._patch.setattr(sys, "argv", ["lynceus", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = Ended(*self._capsys.readouterr())
+        assert (ended.value.code or 0) == code, told.stderr
+        return told
 
     def json(self, *arguments: str) -> Any:
         return json.loads(self(*arguments, "-o", "json").stdout)
@@ -48,8 +59,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(tmp_path, monkeypatch, capsys)
 
 
 def test_the_embedded_prices_are_listed_with_source_and_age(shell: Shell) -> None:
