@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from lynceus.executor.on_ray.line import Line
 from lynceus.history import End, Reason
 from lynceus.policy import preset
 from lynceus.study import Study
-from ray_bench import Bench
+from ray_bench import Bench, bench
 from ray_runs import Runs, parent_of
 
 _LONG = 'echo $$ >> "$FOLDER/pids"; echo $PPID > "$FOLDER/parent"; (setsid sh -c \'echo $$ >> "$FOLDER/pids"; exec sleep 1000\' &); '
@@ -165,6 +166,19 @@ def test_a_full_disk_on_the_node_is_a_sentence(tmp_path: Path, cluster: Bench, l
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+def test_a_cluster_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+    runs = Runs(tmp_path, "127.0.0.1:9", ("true",), patience=0.5)
+    with contextlib.closing(runs.executor):
+        ticket = runs.launch()
+        with pytest.raises(
+            InfrastructureError, match=r"the Ray cluster 127\.0\.0\.1:9 cannot be reached: nobody answers there"
+        ):
+            runs.wait(ticket)
+        with pytest.raises(InfrastructureError, match=r"the Ray cluster 127\.0\.0\.1:9 cannot be reached"):
+            runs.executor.belongings()
+
+
+@pytest.mark.slow
 def test_a_cluster_out_of_reach_loses_nothing(tmp_path: Path, cluster: Bench) -> None:
     script = 'echo $$ >> "$FOLDER/deeds"; touch "$FOLDER/ready"; while [ ! -e "$FOLDER/go" ]; do sleep 0.05; done'
     with _wire(cluster.client()) as wire:
@@ -187,6 +201,68 @@ def test_a_cluster_out_of_reach_loses_nothing(tmp_path: Path, cluster: Bench) ->
             outcome = runs.wait(ticket)
         assert outcome.end is End.FINISHED
         assert len((tmp_path / "deeds").read_text().split()) == 1
+
+
+_TASKS = """
+import os, sys, ray
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+ray.init(namespace="lynceus", log_to_driver=False, logging_level="error")
+group = ray.util.get_placement_group(os.environ["LYNCEUS_RAY_PLACEMENT_GROUP"])
+where = PlacementGroupSchedulingStrategy(group)
+task = ray.remote(lambda: ray.util.get_current_placement_group().id.hex())
+assert ray.get(task.options(num_cpus=2, resources={"m.xlarge": 2}, scheduling_strategy=where).remote()) == group.id.hex()
+print('::lynceus {"loss": 1}')
+"""
+
+
+@pytest.mark.slow
+def test_a_job_that_uses_ray_gets_what_its_trial_has_set_aside(tmp_path: Path, cluster: Bench, line: Line) -> None:
+    """The resource is there once, and the trial has it: a task outside of the trial's group would wait for ever."""
+    run = (sys.executable, "-c", _TASKS)
+    runs = Runs(tmp_path, cluster.address, run, line=line, job_uses_ray=True, num_cpus=2, resources={"m.xlarge": 2})
+    outcome = runs.wait(runs.launch(cap_s=100))
+    assert outcome.end is End.FINISHED, outcome
+    assert dict(outcome.metrics) == {"loss": 1}
+
+
+@pytest.mark.slow
+def test_a_cluster_that_was_restarted_has_lost_its_runs(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with bench(num_cpus=2, gcs_server_port=port) as first:
+        runs = Runs(tmp_path, first.address, _LONG)
+        ticket = runs.launch()
+        runs.until_there(ticket, "ready")
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            assert runs.executor.collect(ticket) is None
+    runs.nobody_lives()
+    began = time.monotonic()
+    while time.monotonic() - began < 2:
+        assert runs.executor.collect(ticket) is None
+    with bench(num_cpus=2, gcs_server_port=port) as second, contextlib.closing(runs.executor):
+        assert second.address == first.address
+        outcome = runs.wait(ticket)
+        assert (outcome.end, outcome.reason) == (End.FAILED, Reason.INFRA)
+        assert "the Ray cluster was restarted and knows nothing of the run" in outcome.detail
+        assert 1.0 < outcome.seconds < 60
+        assert len((tmp_path / "pids").read_text().split()) == 2  # it was not begun again
+
+
+@pytest.mark.slow
+def test_a_keeper_that_ray_ends_for_memory_blames_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.01")
+    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "6000")
+    with bench(num_cpus=2) as cluster:
+        runs = Runs(tmp_path, cluster.address, "echo $$ >> $FOLDER/pids; exec sleep 1000")
+        with contextlib.closing(runs.executor):
+            outcome = runs.wait(runs.launch())
+    assert (outcome.end, outcome.reason) == (End.FAILED, Reason.OOM)
+    assert "ran out of memory, and Ray ended the run" in outcome.detail
+    runs.nobody_lives()
 
 
 def _folders(base: Path) -> list[Path]:

@@ -20,8 +20,6 @@ _QUIET_S = 1.0
 _REMEMBERED_S = 600.0
 """How long it is remembered that a run was claimed and is over."""
 _FORGOTTEN = ("request", "alive", "outcome", *node.STREAMS)
-_OUT_OF_MEMORY = "running low on memory"
-"""How Ray says that it killed a keeper because the job on its node used up the memory."""
 
 
 @dataclass
@@ -35,8 +33,8 @@ class _Known:
     """Whether this driver has told the keeper to start."""
     asked_s: float = float("-inf")
     state: dict[str, Any] = field(default_factory=dict)
-    death: str = ""
-    preempted: bool = False
+    fault: str = "infra"
+    """Why its keeper died, as far as Ray told."""
     output: Any = None
     offsets: dict[str, int] = field(default_factory=dict)
 
@@ -106,9 +104,12 @@ class Cluster:
             self._ray.get(reference, timeout=_CALL_S)
         except self._ray.exceptions.ActorUnavailableError:
             return False  # perhaps a node that is just dying, perhaps a moment of bad network: ask again
+        except (
+            self._ray.exceptions.OutOfMemoryError
+        ):  # the job used up the memory of the node, and Ray chose the keeper
+            known.actor, known.fault = None, "oom"
         except self._ray.exceptions.RayError as error:
-            known.actor, known.death = None, str(error)
-            known.preempted = bool(getattr(error, "preempted", False))
+            known.actor, known.fault = None, "preempted" if getattr(error, "preempted", False) else "infra"
         return True
 
     def _looked(self, name: str, known: _Known) -> dict[str, Any]:
@@ -131,10 +132,15 @@ class Cluster:
 
     def _vanished(self, name: str, known: _Known) -> dict[str, Any]:
         claim = json.loads(keeper.get(f"{name}/claim") or b"{}")
-        reason = "preempted" if known.preempted else "oom" if _OUT_OF_MEMORY in known.death else "infra"
         seconds = claim.get("seconds", _number(keeper.get(f"{name}/alive")))
         swept = "cleared_s" in claim
-        return {"state": "vanished", "seconds": seconds, "node": claim.get("node"), "reason": reason, "swept": swept}
+        return {
+            "state": "vanished",
+            "seconds": seconds,
+            "node": claim.get("node"),
+            "reason": known.fault,
+            "swept": swept,
+        }
 
     def _waiting(self, name: str, known: _Known) -> dict[str, Any]:
         """Placed nowhere yet, or about to begin."""
