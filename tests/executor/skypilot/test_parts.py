@@ -21,7 +21,7 @@ from lynceus.executor.skypilot.sentences import meaning
 from lynceus.space import Categorical, Integer, Space
 
 SPACE = Space.build(
-    [Categorical("vm", ("a", "b")), Integer("nodes", values=[1, 2]), Categorical("use_it", (True, False))], price=1.0
+    [Categorical("vm", ("a", "b")), Integer("nodes", values=(1, 2)), Categorical("use_it", (True, False))], price=1.0
 )
 
 
@@ -47,7 +47,7 @@ def test_columns_of_a_catalog_choose_the_machine() -> None:
         [
             Categorical("infra", ("aws/us-east-2",)),
             Categorical("instance_type", ("m5.large",)),
-            Integer("num_nodes", values=[3]),
+            Integer("num_nodes", values=(3,)),
         ],
         price=1.0,
     )
@@ -99,7 +99,7 @@ def _log(folder: Path, rank: str, **files: str) -> list[str]:
     folder.mkdir(exist_ok=True)
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text)
-    return [f"\x1b[36m(job, pid=7)\x1b[0m {line}" for line in node.told(folder, rank)]
+    return [f"\x1b[36m(job, pid=7)\x1b[0m {line}" for line in node.told(str(folder), rank)]
 
 
 def _outcome(end: str = "finished", **more: Any) -> str:

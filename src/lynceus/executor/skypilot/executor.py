@@ -191,7 +191,7 @@ class SkyPilotExecutor:
         cluster = self._clusters.get(handle.cluster)
         problem = self._setting.problem
         now = time.time()
-        own_s, idle_usd = self._clusters.charge(request["identity"], handle.cluster, now)
+        own_s, idle_usd = self._clusters.charge(request["identity"], handle.cluster, min(now, told.get("until_s", now)))
         up = cluster is not None and cluster.up
         # Nobody charges for a machine that there was not; a launch that we broke off may have had one.
         free = not up and not (told.get("reason") == "user" and handle.asked_s > 0)
@@ -201,7 +201,8 @@ class SkyPilotExecutor:
         extra_s = max(paid_s - told["seconds"] - (problem.tariff.boot_s if boots else 0.0), 0.0)
         facts = {"extra_s": extra_s, "boots": boots, "free": free and not idle_usd, "cluster": handle.cluster}
         final = settle(ticket, {**told, **facts})
-        if self._options.keep_warm > 0 and up and told.get("reason") not in ("infra", "preempted"):
+        told_by_node = "began_s" in told  # otherwise something may still run there
+        if self._options.keep_warm > 0 and told_by_node and told.get("reason") not in ("infra", "preempted"):
             self._clusters.release(handle.cluster, now)
         else:
             self._clusters.change(handle.cluster, number=None, ends=True)

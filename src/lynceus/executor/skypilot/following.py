@@ -29,6 +29,8 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 2.0, 60.0
 _CANCEL_S = 300.0
 """A job that was cancelled and of which nothing is heard for so long is settled without its last words."""
 _AGAIN_S = 5.0
+_SEEN_S = 15.0
+"""Seconds between two notes that a run is still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Handle:
     """SkyPilot's number of the job on its cluster, once that is known."""
     asked_s: float = 0.0
     """When the cluster or the job was asked for last, seconds since the epoch."""
+    submitted_s: float = 0.0
+    """When SkyPilot had taken the job."""
     seen_s: float = 0.0
     """When the job was last known to be on its cluster."""
 
@@ -76,6 +80,8 @@ class Following:
         self._not_before = self._trouble_since = 0.0
         self._pauses = 0
         self._cancelled_s = 0.0
+        self._exists = False
+        """Whether SkyPilot said that the cluster is there, in whatever state."""
 
     @property
     def job_name(self) -> str:
@@ -97,6 +103,8 @@ class Following:
                 self._ask()
             return None
         if not self._future.done():
+            if self._doing == "watch" and time.time() - self._known().seen_s > _SEEN_S:
+                self._keep(replace(self._known(), seen_s=time.time()))
             return None
         future, self._future = self._future, None
         try:
@@ -115,7 +123,7 @@ class Following:
             self._future = bridge.ask("watch", cluster=handle.cluster, job=handle.job)
         else:
             self._keep(replace(handle, asked_s=time.time()))
-            if not handle.warm:
+            if not handle.warm and not self._exists:
                 self._means.clusters.begin_anew(handle.cluster, time.time())
             self._future = bridge.ask(
                 "launch",
@@ -128,7 +136,7 @@ class Following:
     def _launched(self, answer: dict[str, Any]) -> dict[str, Any] | None:
         shutil.rmtree(self._ticket / SENT, ignore_errors=True)
         self._means.clusters.change(self._known().cluster, up=True)
-        self._keep(replace(self._known(), job=answer["job"], seen_s=time.time()))
+        self._keep(replace(self._known(), job=answer["job"], submitted_s=time.time(), seen_s=time.time()))
         self._doing = "watch"
         return None
 
@@ -141,8 +149,8 @@ class Following:
         elif answer["status"] == "PAST":
             return self._vanished("the cluster is gone")
         else:
-            warm = answer["status"] == "UP"
-            self._keep(replace(self._known(), warm=warm))
+            self._exists = bool(answer["status"])
+            self._keep(replace(self._known(), warm=self._known().warm and answer["status"] == "UP"))
             self._doing = "launch"
         return None
 
@@ -164,34 +172,41 @@ class Following:
         return None
 
     def _troubled(self, what: Meaning) -> dict[str, Any] | None:
+        """Wait, start again, give up: a run that may still be running is never given up."""
         now = time.time()
         if self._cancelled_s and self._doing != "watch":
             return self._ended_on_request()
-        if what.vanished:
-            if self._doing == "launch" and self._known().warm:  # it took itself down before we came
-                self._keep(replace(self._known(), warm=False))
-                return None
-            return self._vanished(what.sentence)
+        if what.vanished and not what.passes and self._doing == "launch" and self._known().warm:
+            self._keep(replace(self._known(), warm=False))  # it took itself down before we came
+            return None
         self._trouble_since = self._trouble_since or now
-        impatient = now - self._trouble_since >= self._means.options.patience
-        if what.unknown and impatient:
-            self._trouble_since = 0.0
-            raise InfrastructureError(f"{what.sentence}; what runs goes on, 'lynceus resume' finds it")
-        if not what.passes or impatient:
-            return failed(what.sentence, reason="job" if what.blames_configuration else "infra")
-        pause = min(_FIRST_PAUSE_S * 2**self._pauses, _LONGEST_PAUSE_S)
+        if not what.passes or now - self._trouble_since >= self._means.options.patience:
+            return self._given_up(what)
+        self._not_before = now + min(_FIRST_PAUSE_S * 2**self._pauses, _LONGEST_PAUSE_S)
         self._pauses += 1
-        self._not_before = now + pause
         if self._doing == "launch":
             self._doing = "find"  # whatever came of it
         return None
 
+    def _given_up(self, what: Meaning) -> dict[str, Any]:
+        if what.vanished:
+            return self._vanished(what.sentence)
+        if what.unknown or self._doing == "watch":
+            self._trouble_since = 0.0
+            raise InfrastructureError(f"{what.sentence}; what runs goes on, 'lynceus resume' finds it")
+        return failed(what.sentence, reason="job" if what.blames_configuration else "infra")
+
     def _vanished(self, sentence: str) -> dict[str, Any]:
         handle = self._known()
-        seconds = max(handle.seen_s - handle.asked_s, 0.0) if handle.job is not None else 0.0
-        if self._means.spot(self._ticket):
-            return failed(f"the cloud took the machine back ({sentence})", reason="preempted", seconds=seconds)
-        return failed(f"{sentence}; charged up to when it was last seen", seconds=seconds)
+        seconds = max(handle.seen_s - handle.submitted_s, 0.0) if handle.job is not None else 0.0
+        preempted = self._means.spot(self._ticket)
+        detail = f"the cloud took the machine back ({sentence})" if preempted else sentence
+        told = failed(
+            f"{detail}; charged up to when it was last seen",
+            reason="preempted" if preempted else "infra",
+            seconds=seconds,
+        )
+        return {**told, "until_s": max(handle.seen_s, handle.asked_s)}
 
     def _cancel(self) -> dict[str, Any] | None:
         """Ask SkyPilot to end it; whoever does not answer for long is settled anyway."""

@@ -27,8 +27,9 @@ _OPEN = ("PENDING", "RUNNING")
 class Sdk:
     """What Lynceus wants of SkyPilot, one method per word of the protocol."""
 
-    def __init__(self, sky: Any) -> None:
-        self._sky = sky
+    def __init__(self, sky: Any, asked_for: dict[str, threading.Event]) -> None:
+        self._sky, self._asked_for = sky, asked_for
+        """By cluster: whether SkyPilot's server has taken the launch that we were told to ask for last."""
 
     def hello(self) -> dict[str, Any]:
         """The version of SkyPilot, and the API server that answers."""
@@ -36,11 +37,14 @@ class Sdk:
 
     def launch(self, cluster: str, task: dict[str, Any], idle_minutes: int, warm: bool) -> dict[str, Any]:
         """Start a cluster that takes itself down when idle, or use a warm one, for one job; returns its number."""
-        made = self._sky.Task.from_yaml_config(task)
-        if warm:
-            request = self._sky.exec(made, cluster)
-        else:
-            request = self._sky.launch(made, cluster, idle_minutes_to_autostop=idle_minutes, down=True)
+        try:
+            made = self._sky.Task.from_yaml_config(task)
+            if warm:
+                request = self._sky.exec(made, cluster)
+            else:
+                request = self._sky.launch(made, cluster, idle_minutes_to_autostop=idle_minutes, down=True)
+        finally:
+            self._asked_for[cluster].set()
         job, _ = self._sky.get(request)
         return {"job": job}
 
@@ -58,6 +62,8 @@ class Sdk:
 
     def down(self, cluster: str) -> None:
         """End a cluster, and first whatever is about to start it; done already is done."""
+        if cluster in self._asked_for:
+            self._asked_for[cluster].wait()  # a launch that comes after the end would never be ended
         coming = self._coming(cluster)
         if coming:
             self._sky.get(self._sky.api_cancel(coming))
@@ -121,15 +127,18 @@ def _launches(name: str) -> bool:
 
 def serve(sky: Any, source: Any, answer: Callable[[dict[str, Any]], None]) -> None:
     """Answer every line in a thread of its own: some calls last as long as a job."""
+    asked_for: dict[str, threading.Event] = {}
     for line in source:
         asked = json.loads(line)
-        threading.Thread(target=_answer, args=(sky, asked, answer), daemon=True).start()
+        if asked["do"] == "launch":
+            asked_for[asked["cluster"]] = threading.Event()
+        threading.Thread(target=_answer, args=(Sdk(sky, asked_for), asked, answer), daemon=True).start()
 
 
-def _answer(sky: Any, asked: dict[str, Any], answer: Callable[[dict[str, Any]], None]) -> None:
+def _answer(sdk: Sdk, asked: dict[str, Any], answer: Callable[[dict[str, Any]], None]) -> None:
     number, word = asked.pop("id"), asked.pop("do")
     try:
-        answer({"id": number, "result": getattr(Sdk(sky), word)(**asked)})
+        answer({"id": number, "result": getattr(sdk, word)(**asked)})
     except BaseException as error:  # SystemExit, too: SkyPilot's SDK ends its process for some mistakes
         traceback.print_exc(file=sys.stderr)
         kinds = [kind.__name__ for kind in type(error).__mro__]

@@ -25,15 +25,17 @@ class Meaning:
     unknown: bool = False
     """Nobody can say how things stand: what runs goes on running, and must not be taken for over."""
     vanished: bool = False
-    """The cluster is no more."""
+    """The cluster is no more; if that may pass, it only looks so."""
 
 
 def meaning(error: SkyError, server: str) -> Meaning:
     """What to make of an error of SkyPilot."""
     said = told_briefly(error.text)
     kinds = set(error.kinds)
-    if kinds & {"ClusterDoesNotExist", "ClusterNotUpError"}:
+    if "ClusterDoesNotExist" in kinds:
         return Meaning(f"the cluster is gone: {said}", passes=False, vanished=True)
+    if "ClusterNotUpError" in kinds:
+        return Meaning(f"the cluster does not answer: {said}", passes=True, vanished=True)
     if kinds & {
         "ApiServerConnectionError",
         "ServerTemporarilyUnavailableError",
