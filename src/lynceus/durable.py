@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from lynceus.conduct import Conduct
 from lynceus.errors import InputError, expect
+from lynceus.ledger.problems import problem_record
 from lynceus.ledger.sql import Storage, fingerprint
 from lynceus.policy import Policy
 from lynceus.policy.compose import describe
@@ -33,9 +35,19 @@ def open_study(
     if name in known and load_if_exists:
         return continued(storage, name, problem, policy, conduct=conduct)
     storage.create_study(
-        name, document=document or {}, fingerprint=fingerprint(problem), policy=describe(policy), seed=seed
+        name,
+        document=_document(problem, conduct) if document is None else document,
+        fingerprint=fingerprint(problem),
+        policy=describe(policy),
+        seed=seed,
     )
     return Study(problem, policy, seed=seed, name=name, ledger=storage.ledger(name), conduct=conduct)
+
+
+def _document(problem: Problem, conduct: Conduct | None) -> dict[str, Any]:
+    """What a study keeps that has no job file, so that other programs can look at it, and the dashboard can show it."""
+    record = problem_record(problem)
+    return {} if record is None else {"problem": record, "conduct": asdict(conduct or Conduct())}
 
 
 def continued(

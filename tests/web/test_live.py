@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 
 from dashboards import JOB, Dashboard, dashboard, served
 from local_runs import eventually, processes_below
+from lynceus import Categorical, Integer, Space, create_study
 from lynceus.history import Reason
 from lynceus.ledger.sql import Storage
 from lynceus.ledger.sql_ledger import LOST_AFTER_S
@@ -180,6 +181,29 @@ def test_clients_that_fall_silent_are_given_up_and_those_that_never_spoke_are_wa
         (lost,) = one.study.history
         assert (lost.order.number, lost.outcome.reason, lost.outcome.seconds) == (spoke.number, Reason.INFRA, 60.0)
         assert lost.outcome.charged_usd == pytest.approx(60 * spoke.price_usd_per_hour / 3600)
+
+
+def test_a_study_of_a_notebook_is_shown_asked_and_told(tmp_path: Path) -> None:
+    """A program made it, without a job file; its name needs quoting."""
+    url = f"sqlite:///{tmp_path}/s.db"
+    space = Space.build([Categorical("vm", ["small", "large"]), Integer("nodes", 1, 4)], price="nodes")
+    study = create_study(
+        space=space, budget="$9", policy="random", storage=url, study_name="my <b>study</b>".replace("/", "")
+    )
+    trial = study.ask()
+    assert trial is not None
+    study.tell(trial, runtime=100.0)
+    with served(url, tmp_path) as server:
+        (line,) = server.get("studies").json["studies"]
+        assert (line["name"], line["trials"], line["budget_usd"]) == (study.name, 1, 9.0)
+        here = f"studies/{quote(study.name)}"
+        assert server.get(here).json["best_params"] == study.best_params
+        assert server.get(f"{here}/view").json["settled"] == 1
+        assert server.get(f"{here}/best").json["recommendation"]["command"] is None
+        number = server.post(f"{here}/ask").json["trial"]["number"]
+        assert server.post(f"{here}/trials/{number}/tell", {"runtime": 50}).status == 200
+    study.refresh()
+    assert [seen.outcome.seconds for seen in study.history] == [100.0, 50.0]
 
 
 def test_a_deleted_study_is_gone_and_a_new_one_of_that_name_is_another(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from statistics import median_high
 from typing import Any
 
 from lynceus.cli.named import check_unchanged
-from lynceus.job import Job
-from lynceus.job.problem import problem_of
+from lynceus.job.stored import job_and_problem
 from lynceus.ledger.sql import Storage, StudyRecord
 from lynceus.ledger.totals import FinishedRun
 from lynceus.problem import Problem
@@ -16,8 +15,7 @@ from lynceus.problem import Problem
 
 def glance(storage: Storage, record: StudyRecord) -> dict[str, Any]:
     """Money, trials, the incumbent of a study, and what it saves against a baseline that was measured."""
-    job = Job.from_stored(record.document)
-    problem = problem_of(job)
+    job, problem = job_and_problem(record)
     check_unchanged(record, problem)
     totals = storage.totals(record.name)
     finished = storage.finished(record.name, problem.metrics)

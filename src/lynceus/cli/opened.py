@@ -12,6 +12,7 @@ from lynceus.history import History
 from lynceus.job import Job
 from lynceus.job.prepare import Prepared, conduct_of, prepare
 from lynceus.job.problem import problem_of
+from lynceus.job.stored import prepared_of
 from lynceus.ledger.sql import Storage, StudyRecord, fingerprint
 from lynceus.policy.compose import compose, describe
 from lynceus.study import Study
@@ -60,7 +61,7 @@ def opened(storage: Storage, record: StudyRecord) -> Opened:
     """A study from its record: the job file it was created with, rebuilt."""
     from dataclasses import replace
 
-    prepared = prepare(Job.from_stored(record.document))
+    prepared = prepared_of(record)
     check_unchanged(record, prepared.problem)
     policy = compose(record.policy)
     prepared = replace(prepared, policy=policy)
@@ -117,5 +118,7 @@ def _same_job(job: Job, record: StudyRecord) -> bool:
     """Whether a job file is still about the problem of a study, at the prices that the study keeps."""
     from dataclasses import replace
 
+    if "job" not in record.document:
+        return False  # a program made it
     stored = Job.from_stored(record.document)
     return fingerprint(problem_of(replace(job, machines=stored.machines, table=stored.table))) == record.fingerprint

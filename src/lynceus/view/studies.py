@@ -44,7 +44,7 @@ def study_line(storage: Storage, record: StudyRecord) -> Document:
 def _saving(storage: Storage, record: StudyRecord, facts: Document) -> Document:
     """The saving against the baseline; where it was never run, against what a model believes of it, as on the study's page."""
     asked = facts["saving"] is None and facts["best"] is not None and record.settled <= MOST_ASKED
-    if not asked or "baseline" not in record.document["job"]:
+    if not asked or "baseline" not in record.document.get("job", {}):
         return {"saving_measured": facts["saving"] is not None}
     found = answer(subject_of(opened(storage, record)))
     return {"saving": None if found is None else found["saving"], "saving_measured": False}

@@ -74,12 +74,6 @@ class Shelf:
 
 def rebuilt(storage: Storage, record: StudyRecord) -> Opened:
     """The study of a record; where its problem cannot be rebuilt, a sentence."""
-    if "job" not in record.document:
-        raise FaultError(
-            409,
-            f"Study {record.name!r} was made by a program without a job file, so that its problem is not known here; "
-            "its trials can be exported.",
-        )
     try:
         return opened(storage, record)
     except InputError as error:
