@@ -94,6 +94,21 @@ def test_four_side_by_side_within_the_budget(lynceus: Lynceus, tmp_path: Path, c
     assert sum(one["seconds"] for one in outcomes) == pytest.approx(sum(row["runtime_s"] for row in rows))
 
 
+def test_a_study_stops_with_a_sentence_and_keeps_its_trials(lynceus: Lynceus, tmp_path: Path) -> None:
+    write(tmp_path, None, JOB.replace("ADDRESS", "127.0.0.1:9").replace("kind: ray", "kind: ray, patience: 0.5s"))
+    code, out, err = lynceus("run job.yaml -y")
+    assert code == 4
+    assert "the Ray cluster 127.0.0.1:9 cannot be reached: nobody answers there" in out + err
+    assert "resume the study when the cluster is back" in out + err
+    rows = json.loads(lynceus("trials on-ray -o json")[1])
+    assert [row["state"] for row in rows] == ["RUNNING", "RUNNING"], (
+        "they are kept in mind, and found when it is resumed"
+    )
+    code, out, err = lynceus("gc on-ray")
+    assert code == 4
+    assert "the Ray cluster 127.0.0.1:9 cannot be reached" in out + err
+
+
 _EVERYTHING = """
 import sys, ray
 from ray.experimental import internal_kv as kv
