@@ -13,7 +13,7 @@ from lynceus.supervisor.limits import Limits, with_controllers
 
 WITHOUT_GROUPS = "import lynceus.supervisor.limits as limits; limits._own_groups = dict; "
 SUPERVISE = (
-    "import sys; from lynceus.supervisor.run import supervise; supervise(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
+    "import sys; from lynceus.supervisor.supervise import supervise; supervise(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
 )
 
 

@@ -11,7 +11,7 @@ import pytest
 from lynceus.supervisor import files
 
 SUPERVISE = (
-    "import sys; from lynceus.supervisor.run import supervise; supervise(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
+    "import sys; from lynceus.supervisor.supervise import supervise; supervise(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
 )
 
 

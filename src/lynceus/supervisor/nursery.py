@@ -13,7 +13,7 @@ import sys
 import traceback
 
 from lynceus.supervisor.files import LOG
-from lynceus.supervisor.run import supervise
+from lynceus.supervisor.supervise import supervise
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lynceus.supervisor import files, limits, tree
 from lynceus.supervisor.look import last_sign_s, look
-from lynceus.supervisor.run import supervise
+from lynceus.supervisor.supervise import supervise
 
 EXIT_UNSEEN, EXIT_FULL, EXIT_USAGE = 73, 74, 64
 """The directory cannot be seen, its disk has no room for an outcome, nobody knows what was wanted."""
