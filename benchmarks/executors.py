@@ -57,7 +57,20 @@ def ray(folder: Path) -> Iterator[dict[str, Any]]:
         yield {"kind": "ray", "address": cluster.address}
 
 
-BACKENDS: dict[str, Callable[[Path], Any]] = {"local": local, "slurm": slurm, "ray": ray}
+@contextmanager
+def skypilot(folder: Path) -> Iterator[dict[str, Any]]:
+    """Its API server, an sshd and the Slurm on loopback; clusters stay warm, so only the first trial of each starts one."""
+    import os
+
+    import skypilot_bench
+
+    with skypilot_bench.skypilot_bench(folder / "sky") as bench:
+        os.environ |= bench.environment
+        resources = {"infra": "slurm/bench/main", "cpus": 1, "memory": 1}
+        yield {"kind": "skypilot", "python": str(skypilot_bench.PYTHON), "resources": resources, "keep_warm": "30m"}
+
+
+BACKENDS: dict[str, Callable[[Path], Any]] = {"local": local, "slurm": slurm, "ray": ray, "skypilot": skypilot}
 """Name → a context that starts the backend and gives the section `executor` of a job file."""
 
 
