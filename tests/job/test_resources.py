@@ -4,10 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from lynceus.errors import InputError
 from lynceus.job import Job
 from lynceus.job.prepare import Prepared, conduct_of, prepare
+from lynceus.job.winner import skypilot_task
 from lynceus.prices import PriceStore
 from lynceus.prices.store import day_s
 from lynceus.replay.tables import data_folder
@@ -216,3 +218,15 @@ def test_real_catalogs(own_prices: PriceStore) -> None:
     gpu = prepared("{infra: gcp/us-central1, accelerators: 'A100:1'}").problem.space
     assert set(gpu.columns["instance_type"]) == {"a2-highgpu-1g"}
     assert gpu.price_per_second[0] * 3600 == pytest.approx(0.73948 + 2.93391)
+
+
+def test_the_winner_is_a_skypilot_task_on_its_machines() -> None:
+    one = prepared("{infra: cloud9/east, instance_type: s.large, num_nodes: [2], use_spot: [false, true]}")
+    row = one.problem.space.row(
+        {"infra": "cloud9/east", "instance_type": "s.large", "num_nodes": 2, "use_spot": True, "level": 1}
+    )
+    task = yaml.safe_load(skypilot_task(one, row, "why"))
+    assert task["resources"] == {"infra": "cloud9/east", "instance_type": "s.large", "use_spot": True}
+    assert task["num_nodes"] == 2
+    task = yaml.safe_load(skypilot_task(one, int(one.problem.restarts.twin[row]), "why"))  # type: ignore[union-attr]
+    assert "use_spot" not in task["resources"]

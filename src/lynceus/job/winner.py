@@ -53,8 +53,12 @@ def skypilot_task(prepared: Prepared, row: int, heading: str) -> str:
     """A SkyPilot task that runs the winner; secrets are named, and asked for by SkyPilot when it is launched."""
     job, params = prepared.job, prepared.problem.space.point(row)
     resources: dict[str, Any] = {}
+    if prepared.job.spec.resources.from_catalog:
+        resources["infra"] = as_text(params["infra"])
     if "instance_type" in params:
         resources["instance_type"] = as_text(params["instance_type"])
+        if params.get("use_spot") is True:
+            resources["use_spot"] = True
     else:
         if prepared.cpus is not None:
             resources["cpus"] = f"{prepared.cpus[row]:g}+"
