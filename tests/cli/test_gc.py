@@ -139,7 +139,23 @@ def test_jobs_of_trials_that_nobody_needs_are_cancelled(slurm: SlurmBench, lynce
         eventually(lambda: slurm.jobs() == [])
 
 
-def test_a_storage_without_studies(lynceus: Lynceus, tmp_path: Path) -> None:
+def test_an_executor_that_cannot_be_asked_does_not_hide_the_others(
+    lynceus: Lynceus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lynceus.cli.opened import create_or_open
+
+    write(tmp_path, "a", "local", sleep="0.01")
+    write(tmp_path, "b", "slurm")
+    assert lynceus("run a.yaml -y")[0] == 0
+    create_or_open("b.yaml", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, out, err = lynceus("gc --outputs --storage sqlite:///lynceus.db")
+    assert code == 4
+    assert out.count("directory") == 3
+    assert "b: its executor cannot be asked what is left: executor: 'sbatch' is not installed here" in err
+
+
+def test_all_studies_of_a_storage(lynceus: Lynceus, tmp_path: Path) -> None:
     write(tmp_path, "a", "local", sleep="0.01")
     write(tmp_path, "b", "local", sleep="0.01")
     assert lynceus("run a.yaml -y")[0] == 0

@@ -9,7 +9,10 @@ import typer
 from lynceus.cli.output import Output, OutputOption, StorageOption, StudyArgument, console, print_json
 
 if TYPE_CHECKING:
+    from lynceus.cli.leftovers import Leftover
     from lynceus.cli.opened import Opened
+
+EXIT_INFRASTRUCTURE = 4
 
 
 def gc(
@@ -38,24 +41,32 @@ def gc(
         for one in studies:
             if one.name in alone:
                 end_abandoned(one, known_secrets(one.prepared.job))
-    found = find_leftovers(studies, outputs=outputs, strangers=strangers)
+    unseen: dict[str, str] = {}
+    found = find_leftovers(studies, unseen, outputs=outputs, strangers=strangers)
     if yes:
         remove_leftovers(found)
     leftovers = [one.leftover for one in found]
     if output is Output.JSON:
-        print_json({"removed": yes, "leftovers": leftovers, "abandoned": alone})
-        return
+        print_json({"removed": yes, "leftovers": leftovers, "abandoned": alone, "unseen": unseen})
+    else:
+        _show(leftovers, alone, ended=abandoned, done=yes, name=studies[0].name if len(studies) == 1 else "all studies")
+    for name, reason in unseen.items():
+        typer.echo(f"lynceus: {name}: its executor cannot be asked what is left: {reason}", err=True)
+    if unseen:
+        raise typer.Exit(EXIT_INFRASTRUCTURE)
+
+
+def _show(leftovers: list[Leftover], alone: dict[str, list[int]], *, ended: bool, done: bool, name: str) -> None:
     out = console()
-    for name, trials in alone.items():
+    for study, trials in alone.items():
         what = ", ".join(map(str, trials))
-        done = "ended" if yes and abandoned else f"continue with 'lynceus resume {name}', or end them with --abandoned"
-        out.print(f"{name}: open trials that nobody works on: {what} ({done})", markup=False)
+        then = "ended" if done and ended else f"continue with 'lynceus resume {study}', or end them with --abandoned"
+        out.print(f"{study}: open trials that nobody works on: {what} ({then})", markup=False)
     for left in leftovers:
         out.print(f"{left.study}: {left.kind} {left.where} ({left.why})", markup=False)
     if leftovers:
-        out.print("ended and removed." if yes else "nothing was touched; add --yes to end and remove them.")
+        out.print("ended and removed." if done else "nothing was touched; add --yes to end and remove them.")
     elif not alone:
-        name = studies[0].name if len(studies) == 1 else "all studies"
         typer.echo(f"{name}: nothing is left over.")
 
 

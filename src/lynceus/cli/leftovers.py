@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lynceus.cli.opened import Opened
+from lynceus.errors import LynceusError
 from lynceus.executor import Belonging, Executor
 from lynceus.job.execution import executor_of
 
@@ -41,13 +42,18 @@ class Swept:
     owner: Opened
 
 
-def find_leftovers(studies: list[Opened], *, outputs: bool, strangers: bool) -> list[Swept]:
+def find_leftovers(studies: list[Opened], unseen: dict[str, str], *, outputs: bool, strangers: bool) -> list[Swept]:
     """Everything of these studies that no open trial needs; with `outputs`, directories of settled trials; with `strangers`, what
-    belongs to studies that are none of these."""
+    belongs to studies that are none of these. A study whose executor cannot be asked goes to `unseen`, with the reason."""
     found: dict[tuple[str, str, str], Swept] = {}
     known = {(one.study.name, one.study.identity) for one in studies}
     for one in studies:
-        for belonging in _belongings(one):
+        try:
+            belongings = list(_belongings(one))
+        except LynceusError as error:
+            unseen[one.name] = str(error)
+            continue
+        for belonging in belongings:
             ours = (belonging.study, belonging.identity) == (one.study.name, one.study.identity)
             if ours:
                 why = _why(one, belonging, outputs=outputs)
@@ -108,7 +114,7 @@ def _why(one: Opened, belonging: Belonging, *, outputs: bool) -> str:
 
 
 def _attended(one: Opened) -> bool:
-    from lynceus.view.glance import was_left
+    from lynceus.cli.glance import was_left
 
     record = one.storage.load_study(one.name)
     seen = record.seen_s

@@ -34,11 +34,11 @@ def test_the_configuration_chooses() -> None:
         "--input=/dev/null",
         "--output=/dev/null",
         "--error=/dev/null",
+        "--cpus-per-task=3",
+        "--mem=3584M",
         "--partition=gpu",
         "--constraint=m5.large&ib",
         "--nodes=4",
-        "--memory=3584M".replace("memory", "mem"),
-        "--cpus-per-task=3",
         "--exclusive",
         "--time=3",
         "--nice=5",
@@ -49,6 +49,21 @@ def test_without_a_cap_there_is_no_limit() -> None:
     found = sbatch_arguments(options(), {}, Shape(memory_bytes=3 << 30), {**REQUEST, "cap_s": None})
     assert not [word for word in found if word.startswith("--time")]
     assert "--mem=3072M" in found
+
+
+def test_machines_of_a_catalog_are_asked_for_by_number_and_processors() -> None:
+    values = {"instance_type": "m6.large", "num_nodes": 3, "vcpus": 2.0, "memory_gib": 8.0}
+    found = sbatch_arguments(options(constraint="${instance_type}"), values, Shape(6.0, 24 << 30), REQUEST)
+    assert [word for word in found if word.startswith(("--nodes", "--cpus", "--mem", "--constraint"))] == [
+        "--nodes=3",
+        "--cpus-per-task=2",
+        "--constraint=m6.large",
+    ]
+    found = sbatch_arguments(options(tasks_per_node=2, nodes=1), values, Shape(6.0, 24 << 30), REQUEST)
+    assert [word for word in found if word.startswith(("--nodes", "--cpus", "--ntasks"))] == [
+        "--nodes=1",
+        "--ntasks-per-node=2",
+    ]
 
 
 def test_an_inactive_parameter_asks_for_nothing() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
+from lynceus.executor.command import as_text
 from lynceus.executor.executor import Belonging
 from lynceus.executor.shape import Shape
 from lynceus.executor.slurm.options import CHOSEN, SlurmOptions, chosen
@@ -17,6 +18,8 @@ from lynceus.supervisor.runner import EXIT_UNSEEN
 ENVIRONMENT = "environment.json"
 """In a run directory from the launch until the supervisor has read it: the job's environment, for its owner's eyes only."""
 _MARK = "lynceus"
+_CATALOG = {"instance_type", "num_nodes", "vcpus"}
+"""Columns of a space whose machines come from a catalog of prices."""
 _SLACK_S = 60.0
 """What Slurm's own limit leaves to the supervisor, which ends the run by its own clock."""
 
@@ -57,11 +60,9 @@ def sbatch_arguments(
     options: SlurmOptions, values: Mapping[str, object], shape: Shape, request: Mapping[str, Any]
 ) -> list[str]:
     """What sbatch is asked for a run; nothing secret, because everybody can read it."""
-    asked = chosen(options, values)
-    if "cpus" not in asked and shape.cpus is not None:
-        asked["cpus"] = str(math.ceil(shape.cpus))
-    if "memory" not in asked and shape.memory_bytes is not None:
-        asked["memory"] = f"{max(shape.memory_bytes >> 20, 1)}M"
+    asked = {**_by_default(values, shape), **chosen(options, values)}
+    if not asked.keys().isdisjoint(("tasks", "tasks_per_node")) and values.keys() >= _CATALOG and options.cpus is None:
+        del asked["cpus"]  # the processors of a whole machine are not those of one of its tasks
     found = [
         "--parsable",
         "--no-requeue",
@@ -78,6 +79,15 @@ def sbatch_arguments(
     if request["cap_s"] is not None:
         found.append(f"--time={time_limit(request['cap_s'], request['grace_s'])}")
     return found + options.extra
+
+
+def _by_default(values: Mapping[str, object], shape: Shape) -> dict[str, str]:
+    """What is asked for when the section says nothing: what `resources` says."""
+    if values.keys() >= _CATALOG:
+        # Machines of a catalog: so many, each with its processors. Their memory is not asked for: nodes report a little less.
+        return {"nodes": as_text(values["num_nodes"]), "cpus": str(math.ceil(float(str(values["vcpus"]))))}
+    asked = {} if shape.cpus is None else {"cpus": str(math.ceil(shape.cpus))}
+    return asked if shape.memory_bytes is None else {**asked, "memory": f"{max(shape.memory_bytes >> 20, 1)}M"}
 
 
 def time_limit(cap_s: float, grace_s: float) -> int:
