@@ -4,6 +4,7 @@ import json
 import math
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -301,6 +302,29 @@ def test_setup_runs_once_per_cluster(small: SmallSky, study: Callable[..., Study
         assert run(executor, made.request(number)).end is End.FINISHED
     executor.close()
     assert (made.folder / "deeds").read_text().split() == ["setup", "small", "small"]
+
+
+@pytest.fixture
+def small_disk(small: SmallSky) -> Iterator[None]:
+    """All clusters on a disk of 2 MB."""
+    folder = small.folder / "clusters"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(folder)], check=False).returncode:
+        pytest.skip("a small disk needs the right to mount one")
+    yield
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_a_full_disk_of_the_node_is_told_in_a_sentence(small: SmallSky, study: Callable[..., Study]) -> None:
+    made = study(keep_warm="10m")
+    fill = "head -c $(( $(df --output=avail -k . | tail -1) - 170 ))k /dev/zero > fill"
+    executor = SkyPilotExecutor(Setting(made.problem, made.job, made.folder / "runs", setup=fill), made.options)
+    outcome = run(executor, made.request(0))
+    assert (outcome.end, outcome.reason) == (End.FAILED, Reason.INFRA)
+    assert "the disk of the node is full" in outcome.detail
+    executor.close()
+    assert not small.clusters(), "nobody uses such a machine again"
 
 
 def test_clusters_that_the_ledger_forgot_are_found_and_ended(small: SmallSky, study: Callable[..., Study]) -> None:
