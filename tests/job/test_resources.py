@@ -91,6 +91,7 @@ def test_spot_or_not_is_a_choice_that_models_do_not_read() -> None:
     spot = space.columns["use_spot"].astype(bool)
     assert "use_spot" not in space.feature_names
     assert np.allclose(sorted(set(problem.price * 3600)), [0.04, 0.10, 0.40])
+    assert np.allclose(sorted(set(space.size_price * 3600)), [0.10, 0.40]), "nor do they read it from the price"
     assert problem.testable is None
     assert problem.restarts is not None
     assert np.allclose(problem.restarts.rate_per_s * 3600, np.where(spot, 0.1, 0.0))

@@ -40,7 +40,8 @@ def space_of(job: Job) -> Space:
     if expansion is None:
         return _built(job, parameters, derived, [], price)
     derived = [*((("resources",), one) for one in expansion.derived), *derived]
-    return without_tenancy(_built(job, parameters, derived, list(expansion.forbid), price))
+    space = _built(job, parameters, derived, list(expansion.forbid), price)
+    return space if job.machines is None else without_tenancy(space, job.machines)
 
 
 def _built(

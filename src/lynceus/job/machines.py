@@ -99,14 +99,19 @@ def _table(machines: Machines, infras: list[str], names: list[str], *, spot: boo
     return table
 
 
-def without_tenancy(space: Space) -> Space:
-    """The space whose models do not read where and how its machines are rented."""
+def without_tenancy(space: Space, machines: Machines) -> Space:
+    """The space whose models do not read where and how its machines are rented, neither as a feature nor from the price."""
+    hourly: dict[str, float] = {}
+    for one in machines.offers:
+        hourly.setdefault(one.instance_type, one.usd_per_hour or one.spot_usd_per_hour or 1.0)
+    listed = np.array([hourly[name] for name in space.columns["instance_type"].tolist()])
     kept = [place for place, name in enumerate(space.feature_names) if name not in _NOT_FEATURES]
     return replace(
         space,
         features=space.features[:, kept],
         feature_names=tuple(space.feature_names[place] for place in kept),
         feature_kinds=tuple(space.feature_kinds[place] for place in kept),
+        list_price=listed * space.columns["num_nodes"] / _SECONDS_PER_HOUR,
     )
 
 

@@ -55,6 +55,8 @@ class Space:
     """[q]: dollars per second of a run on this configuration."""
     notes: tuple[str, ...] = ()
     """Sentences about what looks unintended, such as an expression that forbids nothing."""
+    list_price: FloatArray | None = None
+    """[q]: what models read as the price where one machine has several (spot, other regions): one for all; nothing: the price."""
 
     def __post_init__(self) -> None:
         size = len(self.codes)
@@ -244,8 +246,13 @@ class Space:
             hint = nearest(value, parameter.values) or f" It may be {values_listed(parameter)}."
             raise InputError(f"The parameter {shown(parameter.name)} cannot be {shown(value)}.{hint}") from None
 
+    @property
+    def size_price(self) -> FloatArray:
+        """Dollars per second as a measure of how large the machines of each configuration are `[q]`."""
+        return self.price_per_second if self.list_price is None else self.list_price
+
     def _freeze(self) -> None:
-        for array in (self.codes, self.features, self.price_per_second, *self.columns.values()):
+        for array in (self.codes, self.features, self.price_per_second, self.size_price, *self.columns.values()):
             array.setflags(write=False)
 
 
