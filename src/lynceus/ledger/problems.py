@@ -91,10 +91,8 @@ def _parameter_record(parameter: Parameter) -> dict[str, Any]:
 
 
 def _parameter(record: Mapping[str, Any]) -> Parameter:
-    given = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in record.items() if name != "kind"
-    }
-    return _KINDS[record["kind"]](**given)
+    given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+    return _KINDS[given.pop("kind")](**given)
 
 
 def _space(record: Mapping[str, Any]) -> Space:

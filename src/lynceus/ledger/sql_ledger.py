@@ -360,6 +360,7 @@ class SqlLedger:
                 if run.worker == self.worker:
                     self._change(run.order.number, {"worker": None})
             self._note("released", None)
+            self._next()  # also when nothing was open: whoever watches should notice
             self.refresh()
 
     def _abandoned(self, run: OpenRun) -> bool:

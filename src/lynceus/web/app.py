@@ -23,7 +23,7 @@ from lynceus.web.couriers import Couriers
 from lynceus.web.events import Watch
 from lynceus.web.guard import API, MOST_BYTES, Guard
 from lynceus.web.house import House
-from lynceus.web.memo import Memo
+from lynceus.web.memo import Latest
 from lynceus.web.shelf import Shelf
 
 CONNECTIONS = THREADS + 8
@@ -45,7 +45,7 @@ def create_app(
     storage = Storage(storage_url, connections=CONNECTIONS)
     shelf, couriers = Shelf(storage), Couriers()
     clerks = Clerks(shelf, noticed=couriers.look)
-    house = House(storage, access, shelf, clerks, Watch(storage), Memo(), Path(folder).resolve())
+    house = House(storage, access, shelf, clerks, Watch(storage), Latest(), Path(folder).resolve())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request, Response
 
 from lynceus.cli.opened import Opened
 from lynceus.ledger.answers import Once, request_digest
 from lynceus.ledger.sql import Storage
+from lynceus.plain import Document
 from lynceus.web.access import Access
 from lynceus.web.clerk import Clerks, Deed
 from lynceus.web.deeds import worker_name
 from lynceus.web.events import Watch
 from lynceus.web.guard import Guard, Visitor
-from lynceus.web.memo import Memo
+from lynceus.web.memo import Latest
 from lynceus.web.shelf import Shelf
+
+SLOW_THREADS = 4
+"""Documents that take seconds and are computed at the same time."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +37,18 @@ class House:
     shelf: Shelf
     clerks: Clerks
     watch: Watch
-    memo: Memo[Any]
+    latest: Latest[Document]
     folder: Path
     """Where job files that come through the API are taken to stand."""
     version: str = importlib.metadata.version("lynceus")
 
-    def remembered(self, one: Opened, what: str, compute: Any, *more: object) -> Any:
+    slow: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(SLOW_THREADS))
+    """Threads for documents that models are asked for: however many want one, other requests find a thread."""
+
+    def remembered(self, one: Opened, what: str, compute: Callable[[], Document], *more: Hashable) -> Document:
         """A document about a study as it is now, computed once."""
         record = one.record
-        return self.memo.get((record.identity, record.sequence, what, *more), compute)
+        return self.latest.get((record.identity, what, *more), record.sequence, compute)
 
 
 def house_of(request: Request) -> House:
@@ -67,6 +76,11 @@ Who = Annotated[Visitor, Depends(visitor_of)]
 def look(request: Request, name: str) -> Opened:
     """A study as it is now."""
     return house_of(request).shelf.look(name)
+
+
+async def slowly(request: Request, compute: Callable[[], Document]) -> Document:
+    """Something that may take seconds, where it does not stand in others' way."""
+    return await to_thread.run_sync(compute, limiter=house_of(request).slow)
 
 
 async def done(

@@ -13,13 +13,14 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from lynceus.errors import InputError
+from lynceus.plain import Document
 from lynceus.units import parse_duration
 from lynceus.view import insight_view, study_view, subject_of, whatif_view
 from lynceus.web import shapes
 from lynceus.web.access import COOKIE, SESSION_S, Role
 from lynceus.web.examples import answer
 from lynceus.web.guard import Visitor
-from lynceus.web.house import House, guard_of, house_of, look, visitor_of
+from lynceus.web.house import House, guard_of, house_of, look, slowly, visitor_of
 from lynceus.web.routes_read import compared, lines, trial_document
 from lynceus.web.shapes import Deadline, StudyName, TrialNumber
 
@@ -56,11 +57,14 @@ def study_document(
 
 
 @api.get("/studies/{name}/insight", operation_id="insight_view", responses=answer("insight_view"))
-def insight_document(request: Request, name: StudyName) -> dict[str, Any]:
+async def insight_document(request: Request, name: StudyName) -> Document:
     """What models make of a study."""
-    one = look(request, name)
-    document: dict[str, Any] = house_of(request).remembered(one, "insight", lambda: insight_view(subject_of(one)))
-    return document
+
+    def compute() -> Document:
+        one = look(request, name)
+        return house_of(request).remembered(one, "insight", lambda: insight_view(subject_of(one)))
+
+    return await slowly(request, compute)
 
 
 @api.get("/studies/{name}/trials/{number}/view", operation_id="trial_view", responses=answer("trial_view"))
@@ -70,25 +74,27 @@ def trial_view_document(request: Request, name: StudyName, number: TrialNumber) 
 
 
 @api.get("/studies/{name}/what-if/view", operation_id="what_if_view", responses=answer("what_if_view"))
-def what_if_document(request: Request, name: StudyName, deadline: Deadline) -> dict[str, Any]:
+async def what_if_document(request: Request, name: StudyName, deadline: Deadline) -> Document:
     """The answer under another deadline."""
-    one, seconds = look(request, name), parse_duration(deadline, "deadline")
+    seconds = parse_duration(deadline, "deadline")
     if not 0 < seconds <= 1e10:
         raise InputError(f"deadline is {seconds:g} s, but a time above 0 is needed, such as 45m.")
-    document: dict[str, Any] = house_of(request).remembered(
-        one, "what-if view", lambda: whatif_view(subject_of(one), seconds), seconds
-    )
-    return document
+
+    def compute() -> Document:
+        one = look(request, name)
+        return house_of(request).remembered(one, "what-if view", lambda: whatif_view(subject_of(one), seconds), seconds)
+
+    return await slowly(request, compute)
 
 
 @api.get("/compare/view", operation_id="compare_view", responses=answer("compare_view"))
-def compare_document(
+async def compare_document(
     request: Request,
     a: Annotated[str, Query(min_length=1, max_length=200, examples=["nightly-sessions"])],
     b: Annotated[str, Query(min_length=1, max_length=200, examples=["nightly-sessions-2"])],
 ) -> dict[str, Any]:
     """Two studies as their page shows them."""
-    return compared(request, a, b)
+    return await slowly(request, lambda: compared(request, a, b))
 
 
 # Live ------------------------------------------------------------------------------------------------------------------

@@ -16,14 +16,14 @@ from lynceus.insight import calibration, deadline_limits, finished_points, impor
 from lynceus.insight import whatif as ask_whatif
 from lynceus.insight.records import flat_records, trial_records
 from lynceus.ledger.sql import StudyRecord
-from lynceus.plain import finite
+from lynceus.plain import Document, finite
 from lynceus.problem import Problem
 from lynceus.units import format_duration, parse_duration
 from lynceus.view import compare_view, insight_view, study_line, subject_of, trial_output, trial_view
 from lynceus.view.insight import answer as recommendation
 from lynceus.web.examples import answer
 from lynceus.web.faults import not_found
-from lynceus.web.house import House, house_of, look
+from lynceus.web.house import House, house_of, look, slowly
 from lynceus.web.listing import Filter, listed_trials
 from lynceus.web.shapes import StudyName, TrialNumber
 
@@ -37,35 +37,34 @@ _Where = Annotated[
 ]
 
 
-def lines(house: House) -> list[dict[str, Any]]:
+def lines(house: House) -> list[Document]:
     """Every study in a line; what has not changed is not computed again."""
 
-    def line(record: StudyRecord) -> dict[str, Any]:
-        key = (record.identity, record.sequence, "line", record.seen_s)
-        known: dict[str, Any] = house.memo.get(key, lambda: study_line(house.storage, record))
-        return known
+    def line(record: StudyRecord) -> Document:
+        known = house.latest.get((record.identity, "line"), record.sequence, lambda: study_line(house.storage, record))
+        return known | {"worker_seen_s": record.seen_s}
 
     return [line(record) for record in house.storage.studies()]
 
 
 @routes.get("/studies", operation_id="studies", responses=answer("studies"))
-def studies(request: Request) -> dict[str, Any]:
+def studies(request: Request) -> Document:
     """Every study, oldest first: state, money, trials, the best so far."""
     return {"studies": lines(house_of(request))}
 
 
 @routes.get("/studies/{name}", operation_id="study", responses=answer("study"))
-def study(request: Request, name: StudyName) -> dict[str, Any]:
+def study(request: Request, name: StudyName) -> Document:
     """How a study stands, and the job file it was made from."""
     one = look(request, name)
-    known: dict[str, Any] = house_of(request).remembered(one, "study", lambda: _study(one))
+    known = house_of(request).remembered(one, "study", lambda: _study(one))
     return known | {"worker_seen_s": one.record.seen_s}
 
 
-def _study(one: Opened) -> dict[str, Any]:
+def _study(one: Opened) -> Document:
     subject, problem = subject_of(one), one.study.problem
     state, reason = subject.standing()
-    facts: dict[str, Any] = finite(
+    facts: Document = finite(
         {
             "name": one.name,
             "identity": one.record.identity,
@@ -91,7 +90,7 @@ def _study(one: Opened) -> dict[str, Any]:
     return facts
 
 
-def _best(one: Opened) -> dict[str, Any]:
+def _best(one: Opened) -> Document:
     try:
         found = one.study.best_trial
     except InputError:
@@ -109,19 +108,19 @@ def trials(
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     order: Annotated[Literal["number", "-number"], Query(description="-number: newest first")] = "number",
-) -> dict[str, Any]:
+) -> Document:
     """Trials by page and filter."""
     wanted = Filter(state, where, feasible, offset, limit, order == "-number")
     return listed_trials(look(request, name).study, wanted)
 
 
 @routes.get("/studies/{name}/trials/{number}", operation_id="trial", responses=answer("trial"))
-def trial(request: Request, name: StudyName, number: TrialNumber) -> dict[str, Any]:
+def trial(request: Request, name: StudyName, number: TrialNumber) -> Document:
     """One trial: plan, outcome, what the model was told, progress, output."""
     return trial_document(request, name, number)
 
 
-def trial_document(request: Request, name: str, number: int) -> dict[str, Any]:
+def trial_document(request: Request, name: str, number: int) -> Document:
     """One trial with everything that is known of it."""
     one = look(request, name)
     records = house_of(request).storage.trials(name, number)
@@ -131,32 +130,39 @@ def trial_document(request: Request, name: str, number: int) -> dict[str, Any]:
 
 
 @routes.get("/studies/{name}/best", operation_id="best", responses=answer("best"))
-def best(
+async def best(
     request: Request,
     name: StudyName,
     deadline: Annotated[str | None, Query(max_length=30, examples=["30m"])] = None,
-) -> dict[str, Any]:
+) -> Document:
     """The best run that kept every limit, and the recommendation with its command line, its cost and how sure it is."""
-    one = look(request, name)
-    if deadline is not None:
-        return _best_under(one, parse_duration(deadline, "deadline"))
+
+    def compute() -> Document:
+        one = look(request, name)
+        if deadline is not None:
+            return _best_under(one, parse_duration(deadline, "deadline"))
+        return house_of(request).remembered(one, "best", lambda: _advice(one))
+
+    return await slowly(request, compute)
+
+
+def _advice(one: Opened) -> Document:
     found = _best(one)
-    advice = house_of(request).remembered(one, "advice", lambda: recommendation(subject_of(one)))
-    facts: dict[str, Any] = finite(
+    facts: Document = finite(
         {
             "value": found["best_value"],
             "params": found["best_params"],
             "trial": found["best_trial"],
-            "recommendation": advice,
+            "recommendation": recommendation(subject_of(one)),
         }
     )
     return facts
 
 
-def _best_under(one: Opened, seconds: float) -> dict[str, Any]:
+def _best_under(one: Opened, seconds: float) -> Document:
     problem = deadline_limits(one.study.problem, _positive(seconds, "deadline"))
     found = ask_whatif(problem, one.study.policy, one.known, label="", seed=one.study.seed).measured
-    facts: dict[str, Any] = finite(
+    facts: Document = finite(
         {
             "value": None if found is None else found.value,
             "params": None if found is None else dict(found.params),
@@ -174,17 +180,20 @@ def _positive(seconds: float, field: str) -> float:
 
 
 @routes.get("/studies/{name}/explain", operation_id="explain", responses=answer("explain"))
-def explain(request: Request, name: StudyName) -> dict[str, Any]:
+async def explain(request: Request, name: StudyName) -> Document:
     """Why the next suggestion: expected gain, cost, chance to be feasible; which parameters matter; predicted against seen."""
-    one = look(request, name)
-    document: dict[str, Any] = house_of(request).remembered(one, "explain", lambda: _explained(one))
-    return document
+
+    def compute() -> Document:
+        one = look(request, name)
+        return house_of(request).remembered(one, "explain", lambda: _explained(one))
+
+    return await slowly(request, compute)
 
 
-def _explained(one: Opened) -> dict[str, Any]:
+def _explained(one: Opened) -> Document:
     insight = insight_view(subject_of(one))
     seen = calibration(one.study.problem, one.study.history)
-    facts: dict[str, Any] = finite(
+    facts: Document = finite(
         {
             "next": insight["next"],
             "candidates": insight["candidates"],
@@ -201,21 +210,23 @@ def _explained(one: Opened) -> dict[str, Any]:
 
 
 @routes.get("/studies/{name}/importance", operation_id="importance", responses=answer("importance"))
-def important(request: Request, name: StudyName) -> dict[str, Any]:
+async def important(request: Request, name: StudyName) -> Document:
     """Which parameters matter: the share of the believed variation that each explains by itself."""
-    one = look(request, name)
 
-    def compute() -> dict[str, Any]:
+    def compute() -> Document:
+        one = look(request, name)
         study = one.study
-        found = importance(study.problem, study.policy, one.known, seed=study.seed)
-        return {"importance": finite(found)}
 
-    document: dict[str, Any] = house_of(request).remembered(one, "importance", compute)
-    return document
+        def found() -> Document:
+            return {"importance": finite(importance(study.problem, study.policy, one.known, seed=study.seed))}
+
+        return house_of(request).remembered(one, "importance", found)
+
+    return await slowly(request, compute)
 
 
 @routes.get("/studies/{name}/what-if", operation_id="what_if", responses=answer("what_if"))
-def what_if(
+async def what_if(
     request: Request,
     name: StudyName,
     deadline: Annotated[
@@ -227,16 +238,17 @@ def what_if(
             max_length=300, description="dollars per hour as an expression; `price` is today's", examples=["price * 2"]
         ),
     ] = None,
-) -> dict[str, Any]:
+) -> Document:
     """The answer under other deadlines or prices, from runs that are already paid for."""
-    one = look(request, name)
-    document: dict[str, Any] = house_of(request).remembered(
-        one, "what-if", lambda: _answers(one, deadline, price), deadline, price
-    )
-    return document
+
+    def compute() -> Document:
+        one = look(request, name)
+        return house_of(request).remembered(one, "what-if", lambda: _answers(one, deadline, price), deadline, price)
+
+    return await slowly(request, compute)
 
 
-def _answers(one: Opened, deadline: str | None, price: str | None) -> dict[str, Any]:
+def _answers(one: Opened, deadline: str | None, price: str | None) -> Document:
     study, known = one.study, one.known
     cases: list[tuple[str, Problem]] = [("as it is", study.problem)]
     texts = [part.strip() for part in (deadline or "").split(",") if part.strip()]
@@ -247,7 +259,7 @@ def _answers(one: Opened, deadline: str | None, price: str | None) -> dict[str, 
         cases.append((f"price {price}", repriced(study.problem, price)))
     base = study.problem
     front = pareto_front(finished_points(base.with_limits(base.metric_limits), known))
-    facts: dict[str, Any] = finite(
+    facts: Document = finite(
         {
             "answers": [
                 ask_whatif(problem, study.policy, known, label=label, seed=study.seed) for label, problem in cases
@@ -294,20 +306,18 @@ def _csv(rows: list[dict[str, Any]]) -> bytes:
 
 
 @routes.get("/compare", operation_id="compare", responses=answer("compare"))
-def compare(
+async def compare(
     request: Request,
     a: Annotated[str, Query(min_length=1, max_length=200, examples=["nightly-sessions"])],
     b: Annotated[str, Query(min_length=1, max_length=200, examples=["nightly-sessions-2"])],
-) -> dict[str, Any]:
+) -> Document:
     """Two studies side by side."""
-    return compared(request, a, b)
+    return await slowly(request, lambda: compared(request, a, b))
 
 
-def compared(request: Request, a: str, b: str) -> dict[str, Any]:
+def compared(request: Request, a: str, b: str) -> Document:
     """Two studies side by side, computed once for the state in which they are."""
     left, right = look(request, a), look(request, b)
-    key = ("compare", left.record.identity, left.record.sequence, right.record.identity, right.record.sequence)
-    document: dict[str, Any] = house_of(request).memo.get(
-        key, lambda: compare_view(subject_of(left), subject_of(right))
-    )
-    return document
+    key = ("compare", left.record.identity, right.record.identity)
+    version = left.record.sequence + right.record.sequence  # both only grow, so that their sum tells which is newer
+    return house_of(request).latest.get(key, version, lambda: compare_view(subject_of(left), subject_of(right)))
