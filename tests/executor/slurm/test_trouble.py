@@ -158,6 +158,22 @@ def test_a_controller_that_is_away_costs_nothing_but_time(slurm: SlurmBench, run
     slurm.wait_until_idle()
 
 
+def test_a_controller_that_lost_its_memory_runs_nothing_twice(slurm: SlurmBench, runs: Make, tmp_path: Path) -> None:
+    """Killed before it wrote down what it had started, it forgets the job or starts it once more; the run directory knows better."""
+    one = runs("echo ran >> deeds; touch ready; sleep 3; echo '::lynceus {\"loss\": 3}'")
+    ticket = one.launch()
+    eventually((tmp_path / "ready").exists)
+    slurm.stop_controller(signal.SIGKILL)
+    slurm.start_controller()
+    outcome = one.wait(ticket)
+    assert (tmp_path / "deeds").read_text().split() == ["ran"]
+    told = files.read_whole(f"{ticket}/{files.OUTCOME}")
+    assert told is not None
+    assert outcome.seconds == told["seconds"]
+    assert outcome.end is End.FINISHED or outcome.reason in (Reason.INFRA, Reason.USER)
+    slurm.wait_until_idle()
+
+
 def test_a_vanished_node_is_trouble_of_the_machine(slurm: SlurmBench, runs: Make, tmp_path: Path) -> None:
     one = runs(LONG, extra=["--nodelist=dear2"])
     ticket = one.launch()

@@ -21,7 +21,7 @@ _FOR_EVER = re.compile(
 """Refusals that waiting does not change."""
 _PREFIX = re.compile(r"^(?:\w+: )?(?:error: |fatal: )?(?:Batch job submission failed: |slurm_load_jobs error: )?")
 _KEPT = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|SLURM_CONF|SLURM_CLUSTERS|SBATCH_\w+|KRB5\w*|XDG_RUNTIME_DIR"
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|SLURM_CONF|SLURM_CLUSTERS|SBATCH_\w+|KRB5\w*"
 )
 """Variables with which Slurm's commands run. All others, secrets among them, stay with us."""
 

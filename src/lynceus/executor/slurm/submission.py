@@ -26,7 +26,13 @@ _NOTE = "slurm.json"
 """In a run directory: whether sbatch was called, the job's number, since when there is trouble, and why we end the job, if we do."""
 _LOCK = "submit.lock"
 FIRST_RETRY_S, SLOWEST_RETRY_S = 1.0, 30.0
-_NODE_ONLY = ("HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_")
+_NODE_ONLY = frozenset(
+    {
+        *("HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_SESSION_ID"),
+        *("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"),
+    }
+)
+"""What a node or its scheduler sets for a job, and our shell must not overwrite."""
 
 
 def read_note(ticket: str) -> dict[str, Any]:
