@@ -29,7 +29,7 @@ def model_inputs(space: Space, inputs: Inputs) -> tuple[FloatArray, tuple[str, .
         chosen = [i for i, name in enumerate(space.feature_names) if name in names]
         features, kinds = features[:, chosen], tuple(kinds[i] for i in chosen)
     elif inputs == "features and price":
-        price = np.log2(space.price_per_second)
+        price = np.log2(space.size_price)
         if np.ptp(price) > 0:
             features, kinds = np.column_stack([features, price]), (*kinds, "log")
     if features.shape[1] == 0:
@@ -41,7 +41,7 @@ def model_inputs(space: Space, inputs: Inputs) -> tuple[FloatArray, tuple[str, .
 @lru_cache(maxsize=32)
 def log_price(space: Space) -> FloatArray:
     """ln price of every configuration, centred `[q]`."""
-    logs = np.log(space.price_per_second)
+    logs = np.log(space.size_price)
     return np.asarray(logs - logs.mean())
 
 
