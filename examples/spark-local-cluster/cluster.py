@@ -98,9 +98,7 @@ def start() -> int:
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "master.log").unlink(missing_ok=True)
     ui = ("--webui-port", "0")
-    spark_class(
-        "org.apache.spark.deploy.master.Master", "master", "--host", "127.0.0.1", "--port", str(PORT), *ui
-    )
+    spark_class("org.apache.spark.deploy.master.Master", "master", "--host", "127.0.0.1", "--port", str(PORT), *ui)
     end = time.monotonic() + PATIENCE_S
     while not listening() and time.monotonic() < end:
         time.sleep(0.2)
