@@ -141,6 +141,11 @@ def cluster(name: str = "lyn-x", **more: Any) -> Cluster:
     return replace(Cluster(name, "study", "0a1b", "shape", 0, 2.0, 1000.0), **more)
 
 
+def paid(ledger: Clusters, name: str, now_s: float) -> tuple[float, float]:
+    with ledger.paying("0a1b", name, now_s) as due:
+        return due
+
+
 def test_names_tell_whose_they_are() -> None:
     name = new_name("My nightly, long sessions!", "0a1b2c3d", shape_of({"cpus": 2}, 1, None))
     assert owner(name) == ("my-nightly-long", "0a1b2c3d")
@@ -180,9 +185,11 @@ def test_every_second_is_charged_once(tmp_path: Path) -> None:
     ledger.note(cluster("of-others", number=None, up=True, identity="ffff"))
     assert ledger.retire("ended", 1003.0)
     assert not ledger.retire("mine", 1003.0), "somebody uses it"
-    assert ledger.charge("0a1b", "mine", 1010.0) == (10.0, 2 * (10.0 + 3.0))
-    assert ledger.charge("0a1b", "mine", 1010.0) == (0.0, 0.0)
-    assert ledger.charge("0a1b", "mine", 1015.0) == (5.0, 2 * 5.0)
+    with pytest.raises(OSError, match="full"), ledger.paying("0a1b", "mine", 1010.0):
+        raise OSError("the disk is full: the run's end was not written down")
+    assert paid(ledger, "mine", 1010.0) == (10.0, 2 * (10.0 + 3.0))
+    assert paid(ledger, "mine", 1010.0) == (0.0, 0.0)
+    assert paid(ledger, "mine", 1015.0) == (5.0, 2 * 5.0)
     ledger.strike_out("ended")
     ledger.strike_out("ended")
     assert {one.name for one in ledger.all()} == {"mine", "idle", "of-others"}
@@ -192,7 +199,7 @@ def test_a_cluster_that_is_started_again_owes_only_what_was_idle_before(tmp_path
     ledger = Clusters(tmp_path)
     ledger.note(cluster("again", number=0, up=True))
     ledger.begin_anew("again", 1004.0)
-    assert ledger.charge("0a1b", "again", 1006.0) == (2.0, 2 * 4.0)
+    assert paid(ledger, "again", 1006.0) == (2.0, 2 * 4.0)
 
 
 def test_an_error_that_nobody_knows_is_told_with_its_kind_and_may_pass() -> None:

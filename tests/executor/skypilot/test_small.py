@@ -161,6 +161,25 @@ def test_idle_time_is_charged_to_the_next_run_that_ends(small: SmallSky, study: 
     assert second.seconds < 60
 
 
+def test_a_cluster_whose_run_has_ended_is_freed_after_a_crash_in_between(
+    small: SmallSky, study: Callable[..., Study]
+) -> None:
+    made = study(keep_warm="10m")
+    executor = made.executor()
+    ticket = executor.launch(made.request(0))
+    ended(executor, ticket)
+    (ledger,) = (made.folder / "runs" / "skypilot").glob("*.json")
+    ledger.write_text(json.dumps({**json.loads(ledger.read_text()), "number": 0}))  # as if it had not been given back
+    executor.leave()
+    following = made.executor()
+    until = time.monotonic() + 30
+    while ledger.exists() and time.monotonic() < until:
+        following.collect(ticket)
+        time.sleep(0.01)
+    assert not ledger.exists()
+    assert not small.clusters()
+
+
 def test_clusters_of_another_shape_do_not_wait_for_each_other(small: SmallSky, study: Callable[..., Study]) -> None:
     made = study(keep_warm="10m", resources={"infra": "cloud/region", "instance_type": "${machine}"})
     executor = made.executor()

@@ -129,23 +129,21 @@ class Clusters:
             cluster = self.get(name)
             return None if cluster is None else self._written(replace(cluster, **changes))
 
-    def charge(self, identity: str, name: str, now_s: float) -> tuple[float, float]:
-        """Let a run that ends now pay: the seconds of its own cluster, and dollars for a study's idle ones, not paid by anybody yet."""
-        own_s = idle_usd = 0.0
+    @contextlib.contextmanager
+    def paying(self, identity: str, name: str, now_s: float) -> Iterator[tuple[float, float]]:
+        """What a run that ends now has to pay: seconds of its own cluster, and dollars for a study's idle ones, paid by nobody yet.
+
+        They count as paid when the block ends well, that is, when the run's end has been written down.
+        """
         with self._locked():
-            for cluster in self.all():
-                if cluster.identity != identity or not (cluster.name == name or _idles(cluster)):
-                    continue
-                passed = max(now_s - cluster.accounted_s, 0.0)
-                self._written(replace(cluster, accounted_s=max(now_s, cluster.accounted_s)))
-                if cluster.name == name:
-                    own_s = passed
-                else:
-                    idle_usd += passed * cluster.price_per_s
-            idle_usd += self._owed(identity)
+            due = [one for one in self.all() if one.identity == identity and (one.name == name or _idles(one))]
+            passed = {one.name: max(now_s - one.accounted_s, 0.0) for one in due}
+            idle_usd = sum(passed[one.name] * one.price_per_s for one in due if one.name != name)
+            yield passed.get(name, 0.0), idle_usd + self._owed(identity)
+            for one in due:
+                self._written(replace(one, accounted_s=max(now_s, one.accounted_s)))
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._debts(identity))
-        return own_s, idle_usd
 
     def retire(self, name: str, idle_until_s: float) -> bool:
         """An idle cluster is to be ended: its idle time is owed by the study's next run. False when somebody uses it after all."""

@@ -26,7 +26,7 @@ from lynceus.executor.executor import Belonging, LostRunError, Request
 from lynceus.executor.plugin import Setting
 from lynceus.executor.skypilot.bridge import Bridge, SkyError
 from lynceus.executor.skypilot.clusters import PREFIX, Cluster, Clusters, new_name, owner, shape_of
-from lynceus.executor.skypilot.following import Following, Means
+from lynceus.executor.skypilot.following import Following, Handle, Means
 from lynceus.executor.skypilot.options import SkyPilotOptions, further, machines, python_of
 from lynceus.executor.skypilot.payload import pack
 from lynceus.executor.skypilot.sentences import meaning
@@ -154,7 +154,9 @@ class SkyPilotExecutor:
         self._bridge.close()
 
     def _follow(self, ticket: str) -> Following:
-        return self._following.setdefault(ticket, Following(Path(ticket), self._means))
+        if ticket not in self._following:
+            self._following[ticket] = Following(Path(ticket), self._means)
+        return self._following[ticket]
 
     def _wanted(self, request: Request) -> Cluster:
         problem = self._setting.problem
@@ -188,19 +190,12 @@ class SkyPilotExecutor:
         """Write the end down with all machine time that nobody has paid for yet, and give the cluster back."""
         handle = self._follow(ticket).handle
         assert handle is not None
-        cluster = self._clusters.get(handle.cluster)
-        problem = self._setting.problem
         now = time.time()
-        own_s, idle_usd = self._clusters.charge(request["identity"], handle.cluster, min(now, told.get("until_s", now)))
-        up = cluster is not None and cluster.up
-        # Nobody charges for a machine that there was not; a launch that we broke off may have had one.
-        free = not up and not (told.get("reason") == "user" and handle.asked_s > 0)
-        price = float(problem.price[request["row"]])
-        paid_s = (0.0 if free else own_s) + (idle_usd / price if price > 0 else 0.0)
-        boots = bool(request["boots"]) and not handle.warm and not free
-        extra_s = max(paid_s - told["seconds"] - (problem.tariff.boot_s if boots else 0.0), 0.0)
-        facts = {"extra_s": extra_s, "boots": boots, "free": free and not idle_usd, "cluster": handle.cluster}
-        final = settle(ticket, {**told, **facts})
+        until_s = min(now, told.get("until_s", now))
+        with self._clusters.paying(request["identity"], handle.cluster, until_s) as (own_s, idle_usd):
+            final = settle(
+                ticket, {**told, **self._bill(request, told, handle, own_s, idle_usd), "paid_until_s": until_s}
+            )
         told_by_node = "began_s" in told  # otherwise something may still run there
         if self._options.keep_warm > 0 and told_by_node and told.get("reason") not in ("infra", "preempted"):
             self._clusters.release(handle.cluster, now)
@@ -210,6 +205,20 @@ class SkyPilotExecutor:
         self._following.pop(ticket, None)
         return final
 
+    def _bill(
+        self, request: dict[str, Any], told: dict[str, Any], handle: Handle, own_s: float, idle_usd: float
+    ) -> dict[str, Any]:
+        """What is charged besides the job's own seconds."""
+        problem, cluster = self._setting.problem, self._clusters.get(handle.cluster)
+        up = cluster is not None and cluster.up
+        # Nobody charges for a machine that there was not; a launch that we broke off may have had one.
+        free = not up and not (told.get("reason") == "user" and handle.asked_s > 0)
+        price = float(problem.price[request["row"]])
+        paid_s = (0.0 if free else own_s) + (idle_usd / price if price > 0 else 0.0)
+        boots = bool(request["boots"]) and not handle.warm and not free
+        extra_s = max(paid_s - told["seconds"] - (problem.tariff.boot_s if boots else 0.0), 0.0)
+        return {"extra_s": extra_s, "boots": boots, "free": free and not idle_usd, "cluster": handle.cluster}
+
     def _sweep(self) -> None:
         """Now and then: end clusters that were idle too long, and strike out those that are gone."""
         now = time.time()
@@ -218,6 +227,8 @@ class SkyPilotExecutor:
         self._swept_s = now
         self._strike_out_ended()
         for cluster in self._clusters.all():
+            if cluster.identity in self._identities and cluster.number is not None:
+                self._set_free(cluster, cluster.number)
             idle_s = now - cluster.idle_since_s if cluster.number is None and not cluster.ends else 0.0
             if cluster.identity in self._identities and idle_s > self._options.keep_warm:
                 # One that nobody watched has taken itself down long ago: its time ended then.
@@ -228,6 +239,14 @@ class SkyPilotExecutor:
                 cluster.ends and cluster.name not in self._downs and now >= self._down_not_before.get(cluster.name, 0.0)
             ):
                 self._take_down(cluster.name)
+
+    def _set_free(self, cluster: Cluster, number: int) -> None:
+        """A crash between the end of a run and the release of its cluster left it taken for ever."""
+        probe = Request(cluster.study, number, 0, {}, 0.0, False, cluster.identity)
+        ticket = str(directory_of(self._root, probe))
+        if ticket not in self._following and (told := kept(ticket)) is not None and told.get("cluster") == cluster.name:
+            accounted_s = max(cluster.accounted_s, told.get("paid_until_s", 0.0))
+            self._clusters.change(cluster.name, number=None, ends=True, accounted_s=accounted_s)
 
     def _take_down(self, name: str) -> None:
         if name not in self._downs:

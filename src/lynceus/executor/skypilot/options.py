@@ -19,7 +19,7 @@ from lynceus.executor.shape import Shape
 from lynceus.space import Space
 from lynceus.space.column import nearest
 
-_OWN = ("workdir", "run", "setup", "name", "num_nodes", "resources", "secrets")
+_OWN = ("workdir", "run", "setup", "name", "num_nodes", "resources", "envs", "secrets")
 """Fields of a SkyPilot task that follow from the rest of the job file."""
 
 
