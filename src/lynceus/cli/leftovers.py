@@ -69,10 +69,12 @@ def find_leftovers(studies: list[Opened], unseen: dict[str, str], *, outputs: bo
 
 
 def remove_leftovers(swept: list[Swept]) -> None:
-    """End and remove, first what runs, then what lies about."""
-    for one in sorted(swept, key=lambda one: one.belonging.kind == "directory"):
-        with executor_of(one.owner.prepared, {}) as executor:
-            _sweeping(executor).end(one.belonging)
+    """End and remove, first what runs, then what lies about; each study's executor is joined once."""
+    for name in dict.fromkeys(one.owner.name for one in swept):
+        mine = [one for one in swept if one.owner.name == name]
+        with executor_of(mine[0].owner.prepared, {}) as executor:
+            for one in sorted(mine, key=lambda one: one.belonging.kind == "directory"):
+                _sweeping(executor).end(one.belonging)
 
 
 def abandoned(one: Opened) -> list[int]:
