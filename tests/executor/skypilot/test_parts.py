@@ -177,6 +177,13 @@ def test_only_idle_clusters_of_the_same_study_and_shape_are_used_again(tmp_path:
     assert ledger.claim(cluster("fresh3", number=3), most_idle_s=600.0).name == "fresh3", "it is taken now"
 
 
+def test_a_trial_that_took_a_cluster_before_a_crash_keeps_it(tmp_path: Path) -> None:
+    ledger = Clusters(tmp_path)
+    first = ledger.claim(cluster("first", number=4), most_idle_s=0.0)
+    assert ledger.claim(cluster("second", number=4), most_idle_s=0.0) == first
+    assert [one.name for one in ledger.all()] == ["first"]
+
+
 def test_every_second_is_charged_once(tmp_path: Path) -> None:
     ledger = Clusters(tmp_path)
     ledger.note(cluster("mine", number=0, up=True))

@@ -101,8 +101,14 @@ class Clusters:
             self._written(cluster)
 
     def claim(self, wanted: Cluster, most_idle_s: float) -> Cluster:
-        """An idle warm cluster of the same study and shape, from now on that trial's; or a new one, written down."""
+        """An idle warm cluster of the same study and shape, from now on that trial's; or a new one, written down.
+
+        One that the trial took before a crash is still its own.
+        """
         with self._locked():
+            for cluster in self.all():
+                if (cluster.identity, cluster.number) == (wanted.identity, wanted.number) and not cluster.ends:
+                    return cluster
             for cluster in self.all():
                 same = (cluster.identity, cluster.shape) == (wanted.identity, wanted.shape)
                 if _idles(cluster) and same and wanted.accounted_s - cluster.idle_since_s < most_idle_s:

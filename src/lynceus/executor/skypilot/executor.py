@@ -141,8 +141,10 @@ class SkyPilotExecutor:
         """End idle clusters and let go of SkyPilot; runs go on, and clusters that we fail to end take themselves down."""
         try:
             now = time.time()
+            self._set_free()
             for cluster in self._clusters.all():
-                if cluster.identity in self._identities and self._clusters.retire(cluster.name, now):
+                unwanted = cluster.ends or cluster.identity in self._identities
+                if unwanted and self._clusters.retire(cluster.name, now):
                     self._take_down(cluster.name)
             wait_for(list(self._downs.values()), timeout=_CLOSE_S)
             self._strike_out_ended()
@@ -226,9 +228,8 @@ class SkyPilotExecutor:
             return
         self._swept_s = now
         self._strike_out_ended()
+        self._set_free()
         for cluster in self._clusters.all():
-            if cluster.identity in self._identities and cluster.number is not None:
-                self._set_free(cluster, cluster.number)
             idle_s = now - cluster.idle_since_s if cluster.number is None and not cluster.ends else 0.0
             if cluster.identity in self._identities and idle_s > self._options.keep_warm:
                 # One that nobody watched has taken itself down long ago: its time ended then.
@@ -240,13 +241,17 @@ class SkyPilotExecutor:
             ):
                 self._take_down(cluster.name)
 
-    def _set_free(self, cluster: Cluster, number: int) -> None:
+    def _set_free(self) -> None:
         """A crash between the end of a run and the release of its cluster left it taken for ever."""
-        probe = Request(cluster.study, number, 0, {}, 0.0, False, cluster.identity)
-        ticket = str(directory_of(self._root, probe))
-        if ticket not in self._following and (told := kept(ticket)) is not None and told.get("cluster") == cluster.name:
-            accounted_s = max(cluster.accounted_s, told.get("paid_until_s", 0.0))
-            self._clusters.change(cluster.name, number=None, ends=True, accounted_s=accounted_s)
+        for cluster in self._clusters.all():
+            if cluster.number is None:
+                continue
+            probe = Request(cluster.study, cluster.number, 0, {}, 0.0, False, cluster.identity)
+            ticket = str(directory_of(self._root, probe))
+            told = None if ticket in self._following else kept(ticket)
+            if told is not None and told.get("cluster") == cluster.name:
+                accounted_s = max(cluster.accounted_s, told.get("paid_until_s", 0.0))
+                self._clusters.change(cluster.name, number=None, ends=True, accounted_s=accounted_s)
 
     def _take_down(self, name: str) -> None:
         if name not in self._downs:
