@@ -31,6 +31,7 @@ from lynceus.problem import Budget, Problem
 from lynceus.restarts import Restarts
 from lynceus.space import Categorical, Integer, Space
 from lynceus.study import Study
+from lynceus.testing import Ground, executor_checks
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="local runs need Linux")
 
@@ -216,3 +217,12 @@ def test_outcomes_that_nobody_forced_stay_as_they_are(tmp_path: Path) -> None:
         ticket = executor.launch(Request("s", 0, 0, problem.space.point(0), math.inf, True))
         outcome = collected(executor, ticket)
     assert (outcome.end, outcome.reason) == (End.FAILED, Reason.JOB)
+
+
+def around_local(problem: Problem, job: LocalJob, root: Path) -> Interrupting:
+    return Interrupting(LocalExecutor(problem, job, root), problem, seed=0)
+
+
+@pytest.mark.parametrize("name", executor_checks())
+def test_a_rehearsal_keeps_every_promise_of_an_executor(name: str, tmp_path: Path) -> None:
+    executor_checks()[name](Ground(around_local, tmp_path))
