@@ -50,8 +50,15 @@ def document() -> dict[str, Any]:
     return whole
 
 
-schema = schemathesis.openapi.from_dict(document())
-schema.config.generation.update(modes=list(schemathesis.GenerationMode))
+def loaded(*, every_edge: bool) -> Any:
+    """The schema with valid and invalid requests; `every_edge` also tries each boundary of each field by itself."""
+    schema = schemathesis.openapi.from_dict(document())
+    schema.config.generation.update(modes=list(schemathesis.GenerationMode))
+    schema.config.phases.coverage.enabled = every_edge
+    return schema
+
+
+quick, thorough = loaded(every_edge=False), loaded(every_edge=True)
 OURS = [
     check
     for check in CHECKS.get_all()
@@ -75,14 +82,14 @@ def limited(examples: int) -> Any:
     )
 
 
-@schema.parametrize()
-@limited(6)
+@quick.parametrize()
+@limited(12)
 def test_the_server_keeps_its_word(case: Any, target: Dashboard) -> None:
     attack(case, target)
 
 
 @pytest.mark.slow
-@schema.parametrize()
+@thorough.parametrize()
 @limited(300)
 def test_the_server_keeps_its_word_for_long(case: Any, target: Dashboard) -> None:
     attack(case, target)
