@@ -100,10 +100,12 @@ def test_traces_of_other_code_are_shown_but_never_mixed_and_never_stand_for_new_
     summary = summarise(experiment, store)
     assert {row["current"] for row in summary["table"]} == {False}
     assert "code that has changed since" in page([summary], {})
-    run_cells(cells[:2], InProcess(), store)
-    for cell in cells[:2]:
-        kept = store.read(cell.setting, range(4))
-        assert {one.code for one in kept} == {cell.setting.code}
+    setting = cells[0].setting
+    for seed, shown in ((0, code), (1, setting.code), (2, setting.code)):
+        run_cells([Cell(setting, seed)], InProcess(), store)
+        kept = store.read(setting, range(4))
+        assert {one.code for one in kept} == {shown}, "all of one code; that of now from half as many traces on"
+        assert len(kept) == (4 if shown == code else seed + 1)
 
 
 def test_equal_traces_of_other_code_are_adopted_after_a_look(experiment_file, tmp_path):

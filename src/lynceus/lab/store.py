@@ -24,6 +24,8 @@ from lynceus.lab.code import UNKNOWN, commit
 from lynceus.replay import Replay, Step
 
 _META = b"lynceus"
+_ENOUGH = 0.5
+"""Traces of the code of now, as a share of those of other code, from which on they are shown in their place."""
 _COLUMNS = ("row", "state", "charged_usd", "spent_usd", "cno", "decision_s", "seconds", "told_s", "modelled", "advised")
 
 
@@ -65,14 +67,16 @@ class Store:
         return None
 
     def codes(self, setting: Setting) -> list[str]:
-        """The fingerprints of code of which there are traces, that of now first, then by number of traces."""
+        """The fingerprints of code of which there are traces, by number of traces; that of now first unless it has very few."""
         found: dict[str, int] = {}
         for each in _longer(setting):
             folder = self.folder / each.fingerprint
             for path in folder.glob("**/*.parquet"):
                 code = UNKNOWN if path.parent == folder else path.parent.name
                 found[code] = found.get(code, 0) + 1
-        return sorted(found, key=lambda code: (code != setting.code, -found[code], code))
+        # A campaign that was only just begun anew must not hide one that is complete.
+        begun = found.get(setting.code, 0) >= _ENOUGH * max(found.values(), default=0)
+        return sorted(found, key=lambda code: (not (begun and code == setting.code), -found[code], code))
 
     def missing(self, cells: Iterable[Cell]) -> list[Cell]:
         """The cells that have not been run, each once."""
@@ -115,7 +119,7 @@ class Store:
             raise
 
     def read(self, setting: Setting, seeds: Iterable[int], code: str | None = None) -> list[Kept]:
-        """The traces that there are, in order of seeds: all of one code, that of now if it has any, else that of the most."""
+        """The traces that there are, in order of seeds, all of one code: that of now if it has enough of them, else that of the most."""
         cells = [Cell(setting, seed) for seed in seeds]
         for each in self.codes(setting) if code is None else [code]:
             paths = [path for cell in cells if (path := self.find(cell, each)) is not None]
