@@ -117,7 +117,11 @@ def _why(one: Opened, belonging: Belonging, *, outputs: bool) -> str:
 
 def _attended(one: Opened) -> bool:
     from lynceus.cli.glance import was_left
+    from lynceus.ledger.worker import lives
 
+    workers = {trial.worker for trial in one.storage.trials(one.name) if trial.outcome is None}
+    if workers and all(worker is None or lives(worker) is False for worker in workers):
+        return False  # they died on this machine, which can be seen at once
     record = one.storage.load_study(one.name)
     seen = record.seen_s
     return seen is not None and time.time() - seen < _ATTENDED_S and not was_left(one.storage, record)
