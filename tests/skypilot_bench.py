@@ -78,8 +78,8 @@ def skypilot_bench(folder: Path) -> Iterator[Bench]:
     slurm = slurm_bench.SlurmBench(folder / "slurm", more=f"PrologSlurmctld={_uv_for_nodes(folder)}\n")
     bench = Bench(folder, slurm, _free_port())
     with contextlib.ExitStack() as down:
-        down.callback(_name_nodes, [])
-        _name_nodes(list(slurm.nodes))
+        down.callback(_name_nodes, folder, [])
+        _name_nodes(folder, list(slurm.nodes))
         down.callback(slurm.stop)
         slurm.start()
         down.enter_context(_sshd(bench))
@@ -101,14 +101,14 @@ def _free_port() -> int:
 
 
 _HOSTS = Path("/etc/hosts")
-_MARK = "# nodes of the SkyPilot bench of Lynceus"
 
 
-def _name_nodes(nodes: list[str]) -> None:
-    """SkyPilot looks the nodes' names up, as on a real cluster; here the hosts file must know them."""
-    lines = [line for line in _HOSTS.read_text().splitlines() if _MARK not in line]
+def _name_nodes(folder: Path, nodes: list[str]) -> None:
+    """SkyPilot looks the nodes' names up, as on a real cluster; here the hosts file must know them, for as long as a bench is up."""
+    mark = f"# Lynceus bench {folder}"
+    lines = [line for line in _HOSTS.read_text().splitlines() if not line.endswith(mark)]
     if nodes:
-        lines.append(f"127.0.0.1 {' '.join(nodes)} {_MARK}")
+        lines.append(f"127.0.0.1 {' '.join(nodes)} {mark}")
     _HOSTS.write_text("\n".join(lines) + "\n")
 
 

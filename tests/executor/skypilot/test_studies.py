@@ -72,7 +72,7 @@ def _files_with(secret: str, folder: Path) -> list[Path]:
 def test_the_example_finds_the_cheapest_machine_and_leaves_none_behind(tmp_path: Path) -> None:
     small = SmallSky(tmp_path / "small")
     work = Worker(tmp_path, {**os.environ, "SMALL_SKY": str(small.folder)}, small.python)
-    work.change("job.yaml", ("max_trials: 6", "max_trials: 3"), ('"400000"', '"20000"'))
+    work.change("job.yaml", ("max_trials: 6", "max_trials: 2"), ('"400000"', '"20000"'))
     found = work.run("run", "job.yaml", "-y")
     rows = work.trials("skypilot-primes")
     assert rows
