@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from lynceus.cli.opened import Opened
+from lynceus.cli.opened import opened as opened_again
+from lynceus.insight import steps
+from lynceus.job.execution import study_folder
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -17,11 +24,11 @@ from dashboards import WRITE, dashboard  # noqa: E402
 from made_up import made_up  # noqa: E402
 from pages import Place, sign_in  # noqa: E402
 
-COLOURS = 128
+COLOURS = 256
 """A page has few colours: a palette makes the files small without a visible difference."""
 
 
-def studies_of(folder: Path) -> None:
+def studies_of(folder: Path) -> Opened:
     """Four studies: one that runs with open trials, one that is over, one without a feasible run, one that has not begun."""
     made_up(folder, "weekly-training", 0, seed=5)
     made_up(folder, "ad-hoc-export", 7, seed=5, policy="random", deadline="6m")
@@ -31,6 +38,33 @@ def studies_of(folder: Path) -> None:
         trial = one.study.ask()
         assert trial is not None
         one.study.launched(trial.number, str(folder / str(trial.number)))
+    wrote = study_folder(one.prepared.job, one.study) / str(best_of(one))
+    wrote.mkdir(parents=True)
+    stages = [f"stage {stage} of 20 done, {stage * 5} % of the sessions" for stage in range(1, 21)]
+    (wrote / "stdout").write_text(
+        "\n".join(["reading 1.4 TB of events", *stages, "accuracy=0.93"]) + "\n", encoding="utf-8"
+    )
+    (wrote / "stderr").write_text("WARN TaskSetManager: stage 7 contains a task of very large size\n", encoding="utf-8")
+    return one
+
+
+def best_of(one: Opened) -> int:
+    """The trial of the best run."""
+    number = steps(one.study.problem, one.study.history)[-1].incumbent
+    assert number is not None
+    return number
+
+
+def beating(one: Opened) -> None:
+    """Look after the open trials, as a worker would, for as long as pictures are made."""
+
+    def beat() -> None:
+        kept = opened_again(one.storage, one.record)
+        while True:
+            kept.study.heartbeat([order.number for order in kept.study.pending])
+            time.sleep(2)
+
+    threading.Thread(target=beat, daemon=True).start()
 
 
 def shot(page: Page, name: str, height: int | None = None, *, top: int = 0) -> None:
@@ -61,9 +95,10 @@ def main() -> None:
     """Write every picture."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        studies_of(folder)
+        one = studies_of(folder)
         with dashboard("sqlite:///studies.db", folder) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            beating(one)
             study = f"{server.url}/studies/nightly-sessions"
             shot(opened(browser, f"{server.url}/", "tr[data-study]"), "studies")
             page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
@@ -72,7 +107,7 @@ def main() -> None:
             until(page, "() => document.getElementById('next-config') !== null")
             shot(page, "study", 1300)
             shot(page, "study-below", 1500, top=1300)
-            shot(opened(browser, f"{study}/trials/29", "#runtime"), "trial")
+            shot(opened(browser, f"{study}/trials/{best_of(one)}", "#runtime"), "trial")
             shot(
                 opened(browser, f"{server.url}/compare?a=nightly-sessions&b=hourly-report", "#params table"), "compare"
             )

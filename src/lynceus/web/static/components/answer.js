@@ -18,7 +18,7 @@ const saving = (verdict) => {
   return [percent(verdict.saving), `${money(verdict.baseline_usd - verdict.cost_usd)} a run against ${against}${back}`];
 };
 
-const tile = (name, value, note, id) => el("div", {}, el("dt", {}, name), el("dd", { id }, value), el("p", { class: "quiet" }, note));
+const tile = (name, value, note, id) => el("div", {}, el("dt", {}, name), el("dd", { id }, value), el("dd", { class: "note" }, note));
 
 /** data: {head, insight} */
 export const answer = (element, data) => {

@@ -57,7 +57,7 @@ export const trialsTable = (element, data) => {
   show(element,
     el("div", { class: "filters" }, el("label", { for: "find" }, el("span", {}, "find"), find), el("label", { for: "state-filter" }, el("span", {}, "state"), state), clear),
     el("details", { class: "by-parameter" }, el("summary", {}, "Filter by parameter"), el("div", { class: "filters" }, selects)),
-    found, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Trials" }, grid),
+    found, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of trials" }, grid),
     el("div", { class: "pager" }, previous, where, next, el("label", { for: "page-size" }, el("span", {}, "rows"), sizes)));
   let columns = columnsOf(now.store);
   const heading = () => show(head, el("tr", {}, columns.map((column, place) => {

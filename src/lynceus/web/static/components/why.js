@@ -3,7 +3,7 @@
 import { el, nothing, show, table } from "../lib/dom.js";
 import { duration, goalOf, money, percent, words } from "../lib/format.js";
 
-const fact = (name, value, note = null) => el("div", {}, el("dt", {}, name), el("dd", {}, value), note && el("p", { class: "quiet" }, note));
+const fact = (name, value, note = null) => el("div", {}, el("dt", {}, name), el("dd", {}, value), note && el("dd", { class: "note" }, note));
 
 const chanceBar = (probability) => {
   if (probability === null) return "unknown";
