@@ -17,11 +17,14 @@ test-all: $(STAMP) system lint
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
 
-# A real PostgreSQL server for the tests that want one. Where it cannot be installed, those tests say that they are skipped.
+# A real PostgreSQL server and a real browser for the tests that want them. Where one cannot be installed, its tests say that they are skipped.
 system:
 	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq postgresql > /dev/null; } \
 	  || echo "PostgreSQL is not installed and cannot be installed by this user: its tests will be skipped."
+	@command -v chromium > /dev/null || command -v google-chrome > /dev/null \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq chromium > /dev/null; } \
+	  || echo "Chromium is not installed and cannot be installed by this user: the tests of pages will be skipped."
 	@$(MAKE) --no-print-directory slurm-packages
 
 # A real Slurm for tests; they start it themselves, on loopback, without a container.
