@@ -120,7 +120,13 @@ def refresh(
     from lynceus.prices.refresh import refresh as fetched
 
     store = PriceStore()
-    _print_kept([fetched(store, cloud_name(one), place) for one in cloud or CLOUDS], output)
+    kept = []
+    for one in cloud or CLOUDS:
+        kept.append(fetched(store, cloud_name(one), place))
+        if output is Output.TABLE:
+            _print_kept(kept[-1:], output)  # at once: the next one may not be reached
+    if output is Output.JSON:
+        _print_kept(kept, output)
 
 
 @prices.command()
