@@ -100,7 +100,7 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             beating(one)
             study = f"{server.url}/studies/nightly-sessions"
-            shot(opened(browser, f"{server.url}/", "tr[data-study]"), "studies")
+            shot(opened(browser, f"{server.url}/", "tr[data-study]"), "studies", 560)
             page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
             sign_in(page, Place(server, folder), WRITE)
             page.goto(study)

@@ -24,7 +24,7 @@ const line = (one, now) => {
     el("td", { "data-label": "spent" }, spend(one)),
     el("td", { "data-label": "trials", class: "number" }, counts, one.failed ? el("p", { class: "quiet" }, count(one.failed) + " failed") : null),
     el("td", { "data-label": "best cost of a run", class: "number" }, best, one.best_params ? el("p", { class: "quiet clip", title: words(one.best_params) }, words(one.best_params)) : null),
-    el("td", { "data-label": "saving", class: "number saving" }, one.saving === null ? "—" : one.saving > 0 ? percent(one.saving) : "none", one.saving === null || one.saving_measured ? null : el("p", { class: "quiet" }, "predicted")));
+    el("td", { "data-label": "saving", class: "number saving" + (one.saving > 0 ? " good" : "") }, one.saving === null ? "—" : one.saving > 0 ? percent(one.saving) : "none", one.saving === null || one.saving_measured ? null : el("p", { class: "quiet" }, "predicted")));
 };
 
 /** data: {studies, now_s} */
