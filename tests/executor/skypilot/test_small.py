@@ -210,6 +210,7 @@ def test_no_capacity_is_waited_for(
             Reason.JOB,
             "offers",
         ),
+        ("ResourcesUnavailableError", "Task 'x' requires aws which is not enabled", Reason.INFRA, "no access"),
         ("NoCloudAccessError", "Cloud access is not set up", Reason.INFRA, "sky check"),
         ("NotSupportedError", "Spot instances are not supported here", Reason.JOB, "refuses"),
     ],

@@ -100,7 +100,9 @@ def launch(task: Task, cluster: str, idle_minutes_to_autostop: int, down: bool) 
     _trouble("unreachable")
     try:
         _trouble("launch")
-    except Exception as error:  # the request is taken, its answer is the error
+    except Exception as error:  # the request is taken, its answer is the error, and the history knows of it
+        with _locked(), open(_HOME / "history", "a") as history:
+            history.write(f"{cluster}\n")
         return _answer(error)
     folder = _HOME / "clusters" / cluster
     with _locked():

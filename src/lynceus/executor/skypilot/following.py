@@ -29,6 +29,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 2.0, 60.0
 _CANCEL_S = 300.0
 """A job that was cancelled and of which nothing is heard for so long is settled without its last words."""
 _AGAIN_S = 5.0
+_MOST_SILENT = 3
 _SEEN_S = 15.0
 """Seconds between two notes that a run is still there."""
 
@@ -80,6 +81,8 @@ class Following:
         self._not_before = self._trouble_since = 0.0
         self._pauses = 0
         self._cancelled_s = 0.0
+        self._silent = 0
+        """How often a job that had ended was found without a word of its node."""
         self._exists = False
         """Whether SkyPilot said that the cluster is there, in whatever state."""
 
@@ -156,10 +159,11 @@ class Following:
 
     def _watched(self, answer: dict[str, Any]) -> dict[str, Any] | None:
         log, status = answer["log"], answer["status"]
-        (self._ticket / "sky.log").write_text(log, encoding="utf-8")
         told = unpack(log, self._ticket)
         if told is not None:
             return {**told, "reason": "user"} if self._cancelled_s and told["end"] == "failed" else told
+        (self._ticket / "sky.log").write_text(log, encoding="utf-8")
+        self._silent += status == "SUCCEEDED"
         if why := trouble(log):
             return failed(why)
         if status == "CANCELLED" or self._cancelled_s:
@@ -167,6 +171,8 @@ class Following:
         if status.startswith("FAILED"):
             words = last_words(log)
             return failed(f"SkyPilot says {status}" + (f": {words}" if words else ""))
+        if self._silent >= _MOST_SILENT:
+            return failed("the job has ended, but SkyPilot's log of it does not hold what the node told")
         self._keep(replace(self._known(), seen_s=time.time()))
         self._not_before = time.time() + _AGAIN_S  # the stream broke, the job goes on
         return None
@@ -184,7 +190,7 @@ class Following:
             return self._given_up(what)
         self._not_before = now + min(_FIRST_PAUSE_S * 2**self._pauses, _LONGEST_PAUSE_S)
         self._pauses += 1
-        if self._doing == "launch":
+        if self._doing == "launch" and what.unknown:
             self._doing = "find"  # whatever came of it
         return None
 

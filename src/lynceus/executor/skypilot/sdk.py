@@ -18,8 +18,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-END_MARK = "LYNCEUS-END"
-"""What a node says when it has told everything; see `node`."""
+END_MARK = "LYNCEUS-END 0"
+"""What the first node says when it has told everything; see `node`."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _OPEN = ("PENDING", "RUNNING")
 

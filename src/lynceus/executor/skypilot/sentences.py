@@ -47,6 +47,8 @@ def meaning(error: SkyError, server: str) -> Meaning:
             passes=True,
             unknown=True,
         )
+    if "ResourcesUnavailableError" in kinds and "not enabled" in error.text:
+        return Meaning(f"SkyPilot has no access to that cloud: {said}", passes=False)
     if "ResourcesUnavailableError" in kinds:
         if _NEVER.search(error.text):
             return Meaning(f"no cloud offers such a machine: {said}", passes=False, blames_configuration=True)
