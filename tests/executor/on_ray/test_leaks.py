@@ -24,7 +24,7 @@ def _campaign(tmp_path: Path, workers: "Workers", cluster: Bench, seed: int) -> 
 
 
 def test_a_few_crashes_leave_nothing(tmp_path: Path, workers: "Workers", cluster: Bench) -> None:
-    _campaign(tmp_path, workers, cluster, seed=1).run(4)
+    _campaign(tmp_path, workers, cluster, seed=1).run(3)
 
 
 @pytest.mark.slow

@@ -74,6 +74,49 @@ def test_a_killed_worker_is_resumed_and_gc_finds_nothing(lynceus: Lynceus, tmp_p
     assert "nothing is left over" in out, out + err
 
 
+def crashed(folder: Path, trials: int) -> None:
+    """A worker that is killed while its trials run."""
+    command = [sys.executable, "-m", "lynceus.cli", "run", "job.yaml", "-y"]
+    worker = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    deeds = folder / "deeds"
+    eventually(lambda: deeds.exists() and len(deeds.read_text().splitlines()) == trials)
+    worker.kill()
+    worker.wait()
+    deeds.unlink()
+
+
+def test_gc_ends_trials_that_nobody_works_on(lynceus: Lynceus, tmp_path: Path, cluster: Bench) -> None:
+    write(tmp_path, cluster, JOB.replace("sleep 0.2", "(setsid sleep 1000 &); sleep 1000"))
+    crashed(tmp_path, trials=2)
+    assert "open trials that nobody works on: 0, 1" in lynceus("gc on-ray")[1]
+    assert processes_below(tmp_path) != set()
+    code, out, err = lynceus("gc on-ray --abandoned --yes")
+    assert code == 0, out + err
+    assert processes_below(tmp_path) == set()
+    rows = json.loads(lynceus("trials on-ray -o json")[1])
+    assert [(row["state"], row["reason"]) for row in rows] == [("FAIL", "user")] * 2
+    assert all(row["charged_usd"] > 0 for row in rows)
+    assert "nothing is left over" in lynceus("gc on-ray")[1]
+
+
+@pytest.mark.slow
+def test_gc_ends_what_a_lost_storage_left(lynceus: Lynceus, tmp_path: Path, cluster: Bench) -> None:
+    write(tmp_path, cluster, JOB.replace("sleep 0.2", "sleep 1000"))
+    crashed(tmp_path, trials=2)
+    for path in tmp_path.glob("lynceus.db*"):
+        path.unlink()
+    small = re.sub(r"num_cpus.*?\}, ", "num_cpus: 1, ", JOB)  # what the others hold is not to be had
+    write(tmp_path, cluster, small.replace("on-ray", "other").replace("max_trials: 4", "max_trials: 1"))
+    assert lynceus("run job.yaml -y")[0] == 0
+    assert "nothing is left over" in lynceus("gc")[1]
+    listed = json.loads(lynceus("gc --strangers -o json")[1])["leftovers"]
+    assert [(one["study"], one["kind"]) for one in listed].count(("on-ray", "Ray actor")) >= 2
+    assert processes_below(tmp_path) != set()
+    assert lynceus("gc --strangers --yes")[0] == 0
+    eventually(lambda: processes_below(tmp_path) == set())
+    assert "nothing is left over" in lynceus("gc --strangers")[1]
+
+
 def test_four_side_by_side_within_the_budget(lynceus: Lynceus, tmp_path: Path, cluster: Bench) -> None:
     """What they may cost together is set aside before they start, and never more than there is."""
     meet = 'cd "$FOLDER"; touch "at-$LYNCEUS_TRIAL"; until [ -e at-0 ] && [ -e at-1 ] && [ -e at-2 ] && [ -e at-3 ]; do sleep 0.05; done'

@@ -76,6 +76,20 @@ def test_a_keeper_that_is_killed_takes_its_job_along(tmp_path: Path, cluster: Be
     runs.nobody_lives()
 
 
+def test_a_run_gives_its_nodes_back_though_lynceus_is_gone(tmp_path: Path, cluster: Bench, line: Line) -> None:
+    runs = Runs(tmp_path, cluster.address, 'touch "$FOLDER/ready"; sleep 0.2; echo said', line=line)
+    ticket = runs.launch()
+    runs.until_there(ticket, "ready")
+    until = time.monotonic() + 60
+    while [one.detail for one in runs.on_cluster()] != ["notes"]:  # nobody collects, only the outcome waits at the head
+        assert time.monotonic() < until, runs.on_cluster()
+        time.sleep(0.1)
+    outcome = runs.wait(ticket)
+    assert outcome.end is End.FINISHED
+    assert runs.executor.output(ticket) == b"said\n"
+    assert not runs.on_cluster()
+
+
 def test_several_nodes_know_each_other_and_end_together(tmp_path: Path, cluster: Bench, line: Line) -> None:
     script = 'echo $$ >> "$FOLDER/pids"; echo "$LYNCEUS_NODE_IPS" > "$FOLDER/rank-$LYNCEUS_NODE_RANK"; '
     script += 'case $LYNCEUS_NODE_RANK in 0) while [ ! -e "$FOLDER/go" ]; do sleep 0.05; done; echo \'::lynceus {"loss": 2}\';; '

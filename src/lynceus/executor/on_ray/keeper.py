@@ -80,9 +80,14 @@ class Keeper:
         return await asyncio.to_thread(self._work.output, offsets)
 
     async def _lead(self, parcel: dict[str, Any], private: dict[str, Any], mates: list[Any]) -> None:
-        nodes = await asyncio.to_thread(self._addresses)
-        claim = json.dumps({"node": os.uname().nodename, "began_s": time.time(), "nodes": nodes}).encode()
-        if await asyncio.to_thread(lambda: put(f"{self._name}/claim", claim, first=True)):
+        try:
+            nodes = await asyncio.to_thread(self._addresses)
+            claim = json.dumps({"node": os.uname().nodename, "began_s": time.time(), "nodes": nodes}).encode()
+            claimed = await asyncio.to_thread(lambda: put(f"{self._name}/claim", claim, first=True))
+        except Exception:  # nothing has begun: whoever looks finds nothing here, and hands it over again
+            await asyncio.to_thread(self._leave)
+            return
+        if claimed:
             beats = asyncio.ensure_future(self._beat(mates))
             try:
                 told = await self._together(parcel, private, mates, nodes)

@@ -172,8 +172,9 @@ class Work:
 
     def seconds(self) -> float:
         """How long the job has run, as its supervisor last said."""
-        told = self._outcome() if self._folder else None
-        if told is not None:
+        if not self._folder:
+            return 0.0
+        if (told := self._outcome()) is not None:
             return float(told["seconds"])
         try:
             return float(_text(self._path("alive")))
@@ -182,8 +183,8 @@ class Work:
 
     def output(self, offsets: dict[str, int]) -> dict[str, bytes]:
         """What the job wrote to each stream, from an offset on."""
-        found = {}
-        for stream in STREAMS:
+        found: dict[str, bytes] = {}
+        for stream in STREAMS if self._folder else ():
             data = b"".join(_bytes(self._path(f"{stream}{part}")) for part in ("", ".older", ".tail"))
             found[stream] = data[offsets.get(stream, 0) :]
         return found
