@@ -86,7 +86,17 @@ from lynceus.timeout import (
 
 PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
     {
-        Surrogate: (Trees, GaussianProcess, Mixture, AlongPrice, Fabolas, ForesightedTrees, ScaleOut, MetricTrees, PastPairs),
+        Surrogate: (
+            Trees,
+            GaussianProcess,
+            Mixture,
+            AlongPrice,
+            Fabolas,
+            ForesightedTrees,
+            ScaleOut,
+            MetricTrees,
+            PastPairs,
+        ),
         Chooser: (
             LatinHypercube,
             UniformRows,
