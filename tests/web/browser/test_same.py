@@ -21,7 +21,7 @@ Look = Callable[..., Page]
 
 def numbers() -> list[float]:
     luck = np.random.default_rng(5)
-    spread = np.exp(luck.uniform(np.log(1e-9), np.log(1e7), 600))
+    spread = np.exp(luck.uniform(np.log(1e-6), np.log(1e7), 600))
     edges = [
         0.0,
         0.995,

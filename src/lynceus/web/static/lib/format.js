@@ -11,7 +11,7 @@ export const money = (usd) => {
   if (usd >= 0.995) return "$" + usd.toFixed(2);
   const digits = Math.min(1 - Math.floor(Math.log10(usd)), 12);
   const text = usd.toFixed(digits);
-  if (Number(text) === 0) return "$" + usd.toPrecision(2);
+  if (Number(text) === 0) return "$" + trimmed(usd, 2);
   const [whole, cents] = text.split(".");
   return "$" + whole + "." + cents.replace(/0+$/, "").padEnd(2, "0");
 };
