@@ -29,6 +29,7 @@ from lynceus.executor.executor import Belonging, Request
 from lynceus.executor.on_ray.line import AwayError, Line
 from lynceus.executor.on_ray.names import named, run_name, study_name
 from lynceus.executor.on_ray.options import RayOptions, bundles, check
+from lynceus.executor.on_ray.sentences import no_capacity, vanished
 from lynceus.executor.on_ray.shipping import pack
 from lynceus.executor.plugin import Plugin, Setting
 from lynceus.executor.shape import Shape
@@ -167,7 +168,7 @@ class RayExecutor:
                 _write(Path(ticket, stream), text)
             return settle(ticket, found["told"])
         if state == "vanished":
-            return settle(ticket, self._vanished(ticket, found))
+            return settle(ticket, vanished(found, cancelled=Path(ticket, files.CANCEL).exists()))
         if state == "running":
             self._infeasible_s.pop(name, None)
             self._watched(ticket, name, found)
@@ -268,13 +269,7 @@ class RayExecutor:
             return None
         each = bundles(self._options, self._problem.space, request["row"], self._shape)
         offers = self._line.ask("offers")
-        wanted = f"{len(each)} node{'s' if len(each) > 1 else ''} with {_amounts(each[0])}"
-        has = "; ".join(map(_amounts, offers)) or "nothing"
-        waited = f"{self._options.capacity_wait:g} s"
-        return settle(
-            ticket,
-            failed(f"the Ray cluster has no capacity for it: {wanted} wanted for {waited}, but its nodes have {has}"),
-        )
+        return settle(ticket, failed(no_capacity(each, offers, self._options.capacity_wait)))
 
     def _cancel(self, ticket: str, request: dict[str, Any]) -> dict[str, Any] | None:
         """Ask once, then wait for the grace period; then end the keeper, and the job with it."""
@@ -291,20 +286,6 @@ class RayExecutor:
                 return settle(ticket, failed("ended on request, by force", reason="user", seconds=found["seconds"]))
         return None
 
-    @staticmethod
-    def _vanished(ticket: str, found: dict[str, Any]) -> dict[str, Any]:
-        seconds = float(found["seconds"])
-        if Path(ticket, files.CANCEL).exists():
-            when = f"after {seconds:.1f} s" if seconds else "before it began"
-            return failed(f"ended on request {when}", reason="user", seconds=seconds)
-        if found["swept"]:
-            return failed("it was swept away (lynceus gc); charged up to its last sign of life", seconds=seconds)
-        what = {
-            "preempted": f"the node {found['node']} was taken back",
-            "oom": f"the node {found['node']} ran out of memory, and Ray ended the run",
-        }.get(found["reason"], f"the node {found['node']} or its keeper was lost")
-        return failed(f"{what}; charged up to its last sign of life", reason=found["reason"], seconds=seconds)
-
     def _clear(self, ticket: str, request: dict[str, Any]) -> None:
         """It is settled here: the cluster may forget it."""
         path = os.path.join(ticket, _NOTES)
@@ -317,13 +298,6 @@ def _write(path: Path, text: str) -> None:
     passing = path.with_name(f"{path.name}.{os.getpid()}.new")
     passing.write_bytes(text.encode("utf-8", "surrogateescape"))
     passing.rename(path)
-
-
-def _amounts(resources: dict[str, float]) -> str:
-    return ", ".join(
-        f"{amount / (1 << 30):.3g} GiB memory" if name == "memory" else f"{amount:g} {name}"
-        for name, amount in resources.items()
-    )
 
 
 def _make(setting: Setting, options: RayOptions) -> RayExecutor:
