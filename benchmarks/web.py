@@ -21,9 +21,8 @@ from uuid import uuid4
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from dashboards import WRITE, dashboard
-from postgres import server as postgres_server
-
 from lynceus.ledger.sql import Storage
+from postgres import server as postgres_server
 
 SPACE = {"n": list(range(1, 101)), "mode": [f"m{index}" for index in range(200)]}
 """Twenty thousand configurations."""
@@ -119,9 +118,14 @@ def load(clients: int, seconds: float, think_s: float) -> None:
         errors = [one.error for one in crowd if one.error]
         assert not errors, errors[:3]
         check_ledger(url, crowd)
-    print(f"\n{clients} clients ask and tell for {seconds:g} s on one study (PostgreSQL, jobs of {think_s:g} s, policy random)")
+    print(
+        f"\n{clients} clients ask and tell for {seconds:g} s on one study (PostgreSQL, jobs of {think_s:g} s, policy random)"
+    )
     print(f"{'':8}{'requests':>10}{'per s':>8}{'p50 ms':>9}{'p99 ms':>9}{'p99 without decisions':>24}")
-    for name, rows in (("ask", [r for one in crowd for r in one.asks]), ("tell", [r for one in crowd for r in one.tells])):
+    for name, rows in (
+        ("ask", [r for one in crowd for r in one.asks]),
+        ("tell", [r for one in crowd for r in one.tells]),
+    ):
         took, bare = [a for a, _ in rows], [a - b for a, b in rows]
         print(
             f"{name:8}{len(rows):>10,}{len(rows) / seconds:>8.0f}{quantile(took, 0.5) * 1e3:>9.0f}"
@@ -169,7 +173,9 @@ def pages(trials: int) -> None:
             ("insight: models (random has none: trees)", "studies/load/insight"),
         ):
             times = [line.send("GET", path)[1:4:2] for _ in range(4)]
-            print(f"{label:44}{times[0][0] * 1e3:>10.0f}{min(t for t, _ in times[1:]) * 1e3:>10.0f}{times[0][1] / 1e3:>8.0f}")
+            print(
+                f"{label:44}{times[0][0] * 1e3:>10.0f}{min(t for t, _ in times[1:]) * 1e3:>10.0f}{times[0][1] / 1e3:>8.0f}"
+            )
         update(line, trials)
 
 

@@ -33,6 +33,9 @@ def test_every_operation_is_in_the_documentation() -> None:
 
     app = create_app("sqlite://")
     page = PAGE.read_text(encoding="utf-8").replace("{n}", "{number}")
-    words = {path.removeprefix("/api/v1").rpartition("/")[2] for path in app.openapi()["paths"]} - {"{name}", "{number}"}
+    words = {path.removeprefix("/api/v1").rpartition("/")[2] for path in app.openapi()["paths"]} - {
+        "{name}",
+        "{number}",
+    }
     app.state.house.storage.close()
     assert not [word for word in words if word not in page and word != "session"]
