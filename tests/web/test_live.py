@@ -68,6 +68,7 @@ def test_messages_tell_of_every_change(server: Dashboard, new_study) -> None:
         while latest["sequence"] != server.get(f"studies/{name}").json["sequence"]:
             latest = message()
         assert latest["identity"] == first["identity"]
+    assert server.get("studies/nobody/events").status == 404
     with listening(server, "events") as message:
         seen = {message()["study"] for _ in range(len(server.get("studies").json["studies"]))}
         assert {name, other} <= seen

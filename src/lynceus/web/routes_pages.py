@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -125,6 +126,7 @@ async def all_events(request: Request) -> Response:
 @api.get("/studies/{name}/events", operation_id="study_events", response_class=_EventStream, responses=_STREAM)
 async def study_events(request: Request, name: StudyName) -> Response:
     """A message whenever this study has changed."""
+    await run_in_threadpool(house_of(request).shelf.record, name)
     return _stream(house_of(request), name)
 
 
