@@ -93,3 +93,24 @@ def test_after_cheap_misses_dear_machines_are_believed_faster() -> None:
 def test_a_trend_needs_log_time() -> None:
     with pytest.raises(ValueError, match="log time"):
         AlongPrice(Trees(trees=3))(situation(), 1)
+
+
+def test_a_process_centred_at_the_deadline_does_not_give_up_after_cheap_misses() -> None:
+    """All that is known is that cheap machines are late; somebody who set the deadline thought that others are not."""
+    job = small_job("runtime <= 30m")
+    cheapest = np.argsort(job.problem.price, kind="stable")[:3]
+    here = Situation.present(job.problem, job.finished([int(row) for row in cheapest]))
+    late = replace(here, seconds=np.full(3, 3600.0), bound_s=np.full(3, 3600.0))
+    dear = int(np.argmax(job.problem.price))
+    chance = {
+        centre: GaussianProcess(centre=centre, slope=0.4)(late, 1).feasible(job.problem)[0, dear]
+        for centre in ("data", "deadline")
+    }
+    assert chance["deadline"] > chance["data"] + 0.1
+
+
+def test_without_a_deadline_the_centre_is_the_data() -> None:
+    here = replace(situation(3))
+    free = replace(here, problem=replace(here.problem, limits=()))
+    beliefs = [GaussianProcess(centre=centre)(free, 1) for centre in ("data", "deadline")]
+    np.testing.assert_array_equal(beliefs[0].mean, beliefs[1].mean)

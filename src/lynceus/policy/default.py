@@ -6,27 +6,26 @@ from lynceus.acquisition.gains import ConstrainedImprovement
 from lynceus.choose import Amount, CheapFirst, FirstOf, Rollout
 from lynceus.policy.policy import Policy
 from lynceus.stopping import GittinsStop
+from lynceus.surrogate.gaussian import Settings
 from lynceus.surrogate.gaussian_process import GaussianProcess
-from lynceus.surrogate.mixture import Mixture
 from lynceus.surrogate.scaling import AlongPrice
-from lynceus.surrogate.trees import Trees
 from lynceus.timeout import IncumbentCap, Timeout, TruncatedMean
 
 MODEL = AlongPrice(
-    Mixture(
-        (
-            GaussianProcess(inputs="features and price", slope=0.45),
-            Trees(trees=30, target="log time", bag="whole", splits="random", inputs="features and price"),
-        )
+    GaussianProcess(
+        inputs="sizes and price",
+        settings=Settings(constant=0.25, log_signal=(0.0, 1.0)),
+        centre="deadline",
+        slope=0.45,
     ),
     slope=-0.5,
 )
-"""Half Gaussian process, half extra-trees, on log time. Before the first run the time is thought to fall with the price to the power
-of −0.5 ± 0.45, between no scaling (0) and perfect scaling (−1)."""
+"""A Gaussian process of log time, averaged over its hyper-parameters. Before the first run, time is thought to lie about the deadline
+at an average price, give or take a factor of e^0.5, and to fall with the price to the power of −0.5 ± 0.45, between no scaling (0)
+and perfect scaling (−1)."""
 
 CAPPED = Timeout(IncumbentCap(first_runs_too=True), TruncatedMean())
-"""Every run, the first included, is stopped at the deadline or at the incumbent's cost. The process treats it as a lower bound; the
-trees hear its truncated mean."""
+"""Every run, the first included, is stopped at the deadline or at the incumbent's cost. The process treats it as a lower bound."""
 
 WORTHWHILE = GittinsStop(future_runs=100.0, patience=8)
 """Stop when, eight times in a row, a dollar of search was expected to save less than a dollar over the next hundred runs of the job."""
@@ -35,7 +34,7 @@ WORTHWHILE = GittinsStop(future_runs=100.0, patience=8)
 def default(lookahead: int | None, timeout: Timeout | None) -> Policy:
     """One run of the cheapest configuration, then the largest expected improvement per dollar that can really be charged."""
     planner = Rollout(
-        ConstrainedImprovement(exact=True, guess="likely"), depth=lookahead or 0, charge="capped", sure=0.0
+        ConstrainedImprovement(exact=True, guess="ceiling"), depth=lookahead or 0, charge="capped", sure=0.0
     )
     start = CheapFirst(Amount(count=1), pool=None)
     return Policy("lynceus", FirstOf((start, planner)), MODEL, timeout or CAPPED, WORTHWHILE)

@@ -37,6 +37,22 @@ class Fabolas:
     """Treat stopped runs as lower bounds (Tobit, by expectation propagation), or believe the estimates that were told."""
     inputs: Inputs = "features"
     settings: Settings = field(default_factory=lambda: Settings(kept=8))
+    care: int = 4
+    """How many times as many vectors of hyper-parameters an answer rests on. With 8 the chance to keep a limit moves by 0.015 to 0.02
+    from luck alone, more than what separates an answer that is 99 % sure from one that is not."""
+
+    def carefully(self) -> Fabolas:
+        """The model for answers."""
+        if self.care == 1:
+            return self
+        settings = self.settings
+        more = replace(
+            settings,
+            kept=self.care * settings.kept,
+            draws=max(1, self.care // 2) * settings.draws,
+            rounds=settings.rounds + 1,
+        )
+        return replace(self, settings=more, care=1)
 
     def __call__(self, situation: Situation, seed: int) -> Belief:
         """Mean and std at every row in every situation: of a run's log time and of limited metrics, of the goal without noise."""

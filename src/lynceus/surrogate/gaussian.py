@@ -138,16 +138,19 @@ def fit(
     settings: Settings = DEFAULTS,
     censored: BoolArray | None = None,
     trend: FloatArray | None = None,
+    centre: float | None = None,
 ) -> GaussianModel:
     """Learn from values `y [n]` at `rows [n]` of the table `features [q,d]`; `censored [n]` marks lower bounds.
 
     `kinds` has "numeric", "log" (both scaled to the unit range) or "categorical" per feature. Hyper-parameters are
     averaged under the prior of `settings`; the same seed gives the same model. Along `trend [q]` the function may also
-    rise or fall linearly, with a slope of prior std `settings.slope`.
+    rise or fall linearly, with a slope of prior std `settings.slope`. `centre` is the prior mean of the function where it is known
+    beforehand; otherwise the data's.
     """
     rows, y, bounds = _checked(features, rows, y, censored)
     inputs = Inputs.of(features, kinds, trend)
     shift, scale = _standard(y, settings.spread)
+    shift = shift if centre is None else centre
     target, slope = (y - shift) / scale, (settings.slope / scale) ** 2
     numeric = inputs.numeric.shape[1]
     before = prior(settings, numeric, inputs.categorical.shape[1])

@@ -24,6 +24,9 @@ class GaussianProcess:
     """Treat stopped runs as lower bounds (Tobit, by expectation propagation), or believe the estimates that were told."""
     inputs: Inputs = "features"
     settings: Settings = field(default_factory=Settings)
+    centre: Literal["data", "deadline"] = "data"
+    """Where ln time lies before anything is seen: about the mean of what is told, or about the deadline, because a deadline is chosen
+    by somebody who thinks that some configurations keep it and others do not. Without a deadline: about the data."""
     slope: float = 0.0
     """How much ln time may rise or fall with ln price, beyond what features explain: std of an unknown slope. 0: not at all."""
 
@@ -48,7 +51,15 @@ class GaussianProcess:
         trend = None
         if index == 0 and self.slope and self.target == "log time":
             trend, settings = log_price(situation.problem.space), replace(settings, slope=self.slope)
-        return fit(features, kinds, situation.rows[known], told[known], luck, settings, bounds[known], trend)
+        centre = self._centre(situation) if index == 0 else None
+        return fit(features, kinds, situation.rows[known], told[known], luck, settings, bounds[known], trend, centre)
+
+    def _centre(self, situation: Situation) -> float | None:
+        """ln of the deadline, where there is one and the process is to be centred there."""
+        deadline_s = situation.problem.deadline_s
+        if self.centre == "data" or self.target != "log time" or not 0 < deadline_s < np.inf:
+            return None
+        return float(np.log(deadline_s))
 
     def _moments(self, situation: Situation, index: int, seed: int) -> tuple[FloatArray, FloatArray]:
         """Mean and std `[b, q]` of one target."""
