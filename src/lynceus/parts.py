@@ -107,6 +107,14 @@ class Foresees(Protocol):
         """The joint belief in one situation."""
 
 
+@runtime_checkable
+class Careful(Protocol):
+    """A surrogate that can think longer where a small probability matters."""
+
+    def carefully(self) -> Surrogate:
+        """The same model with less luck in it: too slow for every decision, right for an answer."""
+
+
 class Worth(Protocol):
     """What it would be worth to know the outcome of a run; higher is better, worths multiply."""
 

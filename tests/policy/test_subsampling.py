@@ -13,8 +13,11 @@ from lynceus.executor import Measurements, PretendedClock, TableExecutor
 from lynceus.fraction import Fraction
 from lynceus.history import End
 from lynceus.policy import preset, recommend
+from lynceus.policy.answer import BestPredicted, answering
 from lynceus.problem import Budget, Problem
+from lynceus.situation import Situation
 from lynceus.study import Study
+from lynceus.surrogate.fabolas import Fabolas
 from lynceus.testing import SmallJob
 from shares import small_share_job
 
@@ -136,3 +139,25 @@ def test_without_a_declared_fraction_everything_is_all_data() -> None:
     assert len(study.history) == 12
     assert {float(seen) for seen in job.problem.share[[one.row for one in study.history]]} == {1.0}
     assert recommend(job.problem, preset("fabulinus"), study.history, seed=1) is not None
+
+
+def test_an_answer_rests_on_more_members_than_a_plan() -> None:
+    job, problem = accuracy_job()
+    history = job.finished([row for row in job.order_of_runs if problem.share[row] < 1][:10])
+    situation = Situation.present(problem, history)
+    quick = Fabolas()
+    careful = answering(quick)
+    assert isinstance(careful, Fabolas)
+    assert answering(careful) == careful
+    members = [len(model.foresee(situation, 3).targets[0].model.weights) for model in (quick, careful)]  # type: ignore[union-attr]
+    assert members[0] <= 8 < members[1] <= 32
+    assert BestPredicted()(situation, quick, 3) == BestPredicted()(situation, careful, 3)
+
+
+def test_the_probability_that_is_told_is_that_of_the_answer() -> None:
+    job, problem = accuracy_job()
+    history = job.finished([row for row in job.order_of_runs if problem.share[row] < 1][:14])
+    policy = preset("fabulinus")
+    advice = recommend(problem, policy, history, seed=1)
+    assert advice is not None
+    assert advice.probability >= 0.99

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lynceus.parts import Surrogate
+from lynceus.parts import Careful, Surrogate
 from lynceus.situation import Belief, FloatArray, Situation, feasible_runs
 
 
@@ -20,7 +20,7 @@ class BestSeen:
         demanded = [limit for limit in situation.problem.limits if limit.confidence is not None]
         if not demanded or surrogate is None or not runs:
             return runs[0][0] if runs else None
-        sure = confident(surrogate(situation, seed), situation)
+        sure = confident(answering(surrogate)(situation, seed), situation)
         # Nothing sure enough: the best seen is still the best advice, and its probability is reported beside it.
         return next((row for row, _ in runs if sure[row]), runs[0][0])
 
@@ -36,12 +36,17 @@ class BestPredicted:
         if surrogate is None or not len(situation.rows):
             return None
         problem = situation.problem
-        belief = surrogate(situation, seed)
+        belief = answering(surrogate)(situation, seed)
         value = predicted_value(belief, situation)[0]
         allowed = belief.feasible(problem)[0] >= self.sure
         if problem.answerable is not None:
             allowed &= problem.answerable
         return int(np.argmin(np.where(allowed, value, np.inf))) if allowed.any() else None
+
+
+def answering(surrogate: Surrogate) -> Surrogate:
+    """The model that an answer asks: the careful one, where there is one."""
+    return surrogate.carefully() if isinstance(surrogate, Careful) else surrogate
 
 
 def predicted_value(belief: Belief, situation: Situation) -> FloatArray:

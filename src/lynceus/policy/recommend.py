@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lynceus.history import End, History
-from lynceus.policy.answer import predicted_value
+from lynceus.policy.answer import answering, predicted_value
 from lynceus.policy.policy import Policy
 from lynceus.problem import Problem
 from lynceus.situation import Belief, Situation, feasible_runs
@@ -43,7 +43,8 @@ def recommend(problem: Problem, policy: Policy, history: History, *, seed: int) 
     row = policy.answer(situation, policy.surrogate, seed)
     if row is None:
         return None
-    belief = policy.surrogate(situation, seed) if policy.surrogate is not None and len(situation.rows) else None
+    model = policy.surrogate
+    belief = answering(model)(situation, seed) if model is not None and len(situation.rows) else None
     measured = [value for seen, value in feasible_runs(problem, history) if seen == row]
     if measured:
         value = min(measured)
