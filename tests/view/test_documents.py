@@ -263,3 +263,18 @@ def test_the_front_of_the_command_line_is_the_one_of_the_columns(one: Opened, su
         if not front or run[1] < front[-1][1]:
             front.append(run)
     assert [number for _, _, number in front] == wanted
+
+
+def test_a_study_from_python_is_listed_with_its_best(tmp_path: Path) -> None:
+    import lynceus
+
+    url = f"sqlite:///{tmp_path}/s.db"
+    space = lynceus.Space.build([lynceus.Integer("n", 1, 4)], price="n * 0.1")
+    study = lynceus.create_study(space=space, policy="sweep", storage=url, study_name="from-python")
+    trial = study.ask()
+    assert trial is not None
+    study.tell(trial, runtime=90.0)
+    with Storage(url) as storage:
+        [line] = studies_view(storage)["studies"]
+    assert line["best"] == pytest.approx(study.best_value)
+    assert (line["saving"], line["note"]) == (None, None)

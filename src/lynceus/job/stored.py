@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lynceus.errors import InputError
 from lynceus.job.job import Job
-from lynceus.job.prepare import Prepared, prepare
 from lynceus.job.problem import problem_of
 from lynceus.job.told import NO_COMMAND
 from lynceus.ledger.problems import problem_of_record
 from lynceus.ledger.rows import StudyRecord
-from lynceus.policy.compose import compose
 from lynceus.problem import Problem
+
+if TYPE_CHECKING:
+    from lynceus.job.prepare import Prepared
 
 _NEVER = 1_000_000
 """Failures in a row after which a study pauses that was told never to."""
@@ -22,6 +23,9 @@ _NEVER = 1_000_000
 
 def prepared_of(record: StudyRecord) -> Prepared:
     """Everything that a study needs, as when it began."""
+    from lynceus.job.prepare import Prepared, prepare  # policies are heavy, and those who only look need none
+    from lynceus.policy.compose import compose
+
     document = record.document
     if "job" in document:
         return prepare(Job.from_stored(document))
