@@ -377,3 +377,16 @@ def test_what_does_not_start_says_why_in_one_line(folder: Path, start: Callable[
         assert said.startswith("lynceus: ")
         assert len(said.splitlines()) == 1
         assert WRITE not in said
+
+
+@pytest.mark.parametrize("missing", ["fastapi", "uvicorn"])
+def test_a_missing_package_is_one_sentence(
+    missing: str, start: Callable[..., tuple[Any, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("lynceus.web.app", "lynceus.web.serve"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert start() == (
+        2,
+        "lynceus: The dashboard and its API need an optional package: pip install 'lynceus[web]'.\n",
+    )

@@ -8,10 +8,13 @@ import socket
 from collections.abc import Callable
 from types import FrameType
 
-import uvicorn
-from fastapi import FastAPI
+from lynceus.errors import InfrastructureError, MissingExtraError
 
-from lynceus.errors import InfrastructureError
+try:
+    import uvicorn
+    from fastapi import FastAPI
+except ImportError:
+    raise MissingExtraError("The dashboard and its API", "web") from None
 
 GRACE_S = 3
 """How long requests may still run after an interruption."""
