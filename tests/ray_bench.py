@@ -35,7 +35,7 @@ def serve(folder: str) -> None:
         answer: dict[str, Any] = {}
         if "add" in asked:
             further = {"temp_dir": folder} if not nodes else {}
-            nodes.append(cluster.add_node(**_SMALL, **further, **asked["add"]))
+            nodes.append(_added(cluster, {**_SMALL, **further, **asked["add"]}))
             answer = {"node": len(nodes) - 1, "address": cluster.address}
         elif "kill" in asked:
             cluster.remove_node(nodes[asked["kill"]], allow_graceful=False)
@@ -44,6 +44,16 @@ def serve(folder: str) -> None:
         if "stop" in asked:
             break
     cluster.shutdown()
+
+
+def _added(cluster: Any, wanted: dict[str, Any], tries: int = 3) -> Any:
+    """Ray gives a node 30 s to come up, which is not much on a busy machine."""
+    try:
+        return cluster.add_node(**wanted)
+    except Exception:
+        if tries == 1 or cluster.head_node is None:
+            raise
+        return _added(cluster, wanted, tries - 1)
 
 
 class Bench:
