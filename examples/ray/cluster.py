@@ -1,16 +1,27 @@
 """A Ray cluster of five nodes on this machine, to try things out: a head, two m.large and two m.xlarge. Ends with Ctrl-C."""
 
 import signal
+from typing import Any
 
 from ray.cluster_utils import Cluster
 
 SMALL = {"object_store_memory": 80 << 20, "include_dashboard": False}
 
 
+def add(cluster: Cluster, tries: int = 5, **wanted: Any) -> None:
+    """Ray gives a node 30 s to come up; on a busy machine that may take a second try."""
+    try:
+        cluster.add_node(**wanted, **SMALL)
+    except Exception:
+        if tries == 1:
+            raise
+        add(cluster, tries - 1, **wanted)
+
+
 def main() -> None:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})
     for vm, cpus in (("m.large", 1), ("m.large", 1), ("m.xlarge", 2), ("m.xlarge", 2)):
-        cluster.add_node(num_cpus=cpus, resources={vm: 1}, **SMALL)
+        add(cluster, num_cpus=cpus, resources={vm: 1})
     cluster.wait_for_nodes()
     print(f"export RAY_ADDRESS={cluster.address}", flush=True)
     try:
