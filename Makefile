@@ -54,7 +54,7 @@ skypilot: .venv-skypilot/.installed
 	       slurmctld slurmd slurm-client munge openssh-server openssh-client rsync > /dev/null; } \
 	  || echo "Slurm, sshd and rsync cannot be installed by this user: the tests on the bench will be skipped."
 
-# The nightly tests: every promise of an executor, kept by SkyPilot on the bench. They take an hour.
+# The nightly tests: every promise of an executor, kept by SkyPilot on the bench. They take an hour or more.
 test-skypilot: $(STAMP) skypilot
 	$(BIN)/pytest -m "slow or not slow" tests/executor/skypilot tests/test_estimate.py -v --durations=0
 
