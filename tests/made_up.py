@@ -50,7 +50,7 @@ def seconds_of(trial: Trial, luck: np.random.Generator) -> float:
     swapping = {"4g": 1.5, "8g": 1.06, "12g": 1.0}[str(params["memory"])]
     spread = 1 + 0.16 * math.log(partitions / (8 * cores)) ** 2
     codec = 0.93 if params["codec"] == "zstd" else 1.0
-    return float((260 + 21_000 / cores * swapping * spread * codec) * luck.lognormal(0, 0.04))
+    return float((260 + 11_000 / cores * swapping * spread * codec) * luck.lognormal(0, 0.04))
 
 
 def drive(one: Opened, trials: int, *, seed: int = 7) -> None:

@@ -80,7 +80,7 @@ def test_open_trials_count_down(look: Look, place: Place) -> None:
         assert re.fullmatch(r"in \d+m\d\ds", first)
         selector = f"#open li[data-trial='{run.order.number}'] .left"
         until(page, "([selector, old]) => document.querySelector(selector).textContent !== old", [selector, first])
-        assert _seconds(left.inner_text()) < _seconds(first)
+        assert _seconds(left.inner_text()) < _seconds(first), "it never goes up"
     assert page.locator("[data-stop]").count() == 0, "who may only read sees no button"
 
 

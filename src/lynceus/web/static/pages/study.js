@@ -57,7 +57,7 @@ const start = async () => {
   const refresh = async () => {
     const view = await get(address, { since: data.store.size });
     performance.mark("update-start");
-    ahead = view.now_s - Date.now() / 1000;
+    ahead = Math.max(ahead, view.now_s - Date.now() / 1000); // the least delayed answer knows the time best
     const state = data.head.state, open = JSON.stringify(data.open);
     if (!merge(data, view)) { location.reload(); return; }
     made.update();

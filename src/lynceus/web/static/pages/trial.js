@@ -91,7 +91,7 @@ const start = async () => {
     drawProgress({ trace: trial.outcome?.trace ?? [], cap_s: trial.cap_s });
     show(actions, trial.state === "RUNNING" && page.session.can_write && !trial.unwanted ? stop : null);
   };
-  const refresh = async () => { trial = await get(address); ahead = trial.now_s - Date.now() / 1000; draw(); page.live(true); };
+  const refresh = async () => { trial = await get(address); ahead = Math.max(ahead, trial.now_s - Date.now() / 1000); draw(); page.live(true); };
   draw();
   performance.mark("useful");
   setInterval(tick, 500);
