@@ -41,9 +41,7 @@ def test_a_row_is_open_again_exactly_while_its_tries_last(
         interruptions = sum(one.reason is Reason.PREEMPTED for one in mine)
         its_fault = sum(one.reason in (Reason.JOB, Reason.OOM) for one in mine)
         over = any(one.end is not End.FAILED or one.reason is Reason.USER for one in mine)
-        assert open_rows[row] == (
-            not over and machines <= infra and interruptions <= preempted and its_fault <= job
-        )
+        assert open_rows[row] == (not over and machines <= infra and interruptions <= preempted and its_fault <= job)
 
 
 @given(histories)

@@ -157,7 +157,10 @@ CASES: dict[str, tuple[str, str]] = {
         "job.yaml:10: trial.retries.job: -1 came, but",
     ),
     "an unknown policy": (GOOD + "policy: lynkeus", "job.yaml:11: policy: there is no 'lynkeus'"),
-    "an unknown executor": (GOOD + "executor: {kind: mars}", "job.yaml:11: executor.kind: There is no executor 'mars'."),
+    "an unknown executor": (
+        GOOD + "executor: {kind: mars}",
+        "job.yaml:11: executor.kind: There is no executor 'mars'.",
+    ),
     "fidelity": (
         GOOD + "fidelity: {values: [1, 2]}",
         "'fidelity' is not used here: the share of the data is a parameter",
@@ -166,7 +169,7 @@ CASES: dict[str, tuple[str, str]] = {
     "a fraction in percent": (GOOD + "fraction: level", "fraction: level holds 2; a share of the data lies above 0"),
     "a fraction of a word": (GOOD + "fraction: 3", "fraction: 3 came: name the parameter"),
     "a fraction misspelt": (GOOD + "fraction: {column: level, answer: all}", "fraction.answer: "),
-    "notify": (GOOD + "notify: [me]", "'notify' is not used here: messages are not sent"),
+    "notify": (GOOD + "notify: [me]", "job.yaml:11: notify: a list came, but a mapping of fields is needed."),
     "a secret's value": (
         GOOD + "secrets: {TOKEN: hunter2}",
         "job.yaml:11: secrets.TOKEN: a secret is given by reference only",

@@ -12,9 +12,7 @@ from lynceus.supervisor import files
 from lynceus.supervisor.limits import Limits, with_controllers
 
 WITHOUT_GROUPS = "import lynceus.supervisor.limits as limits; limits._own_groups = dict; "
-SUPERVISE = (
-    "import sys; from lynceus.supervisor.supervise import supervise; supervise(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
-)
+SUPERVISE = "import sys; from lynceus.supervisor.supervise import supervise; supervise(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
 
 
 def run(directory: Path, code: str, before: str = "", **limits: float) -> dict[str, Any]:

@@ -10,9 +10,7 @@ import pytest
 
 from lynceus.supervisor import files
 
-SUPERVISE = (
-    "import sys; from lynceus.supervisor.supervise import supervise; supervise(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
-)
+SUPERVISE = "import sys; from lynceus.supervisor.supervise import supervise; supervise(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
 
 
 @pytest.fixture
