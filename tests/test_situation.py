@@ -153,16 +153,16 @@ def test_the_expected_charge_of_log_time_is_monte_carlo(tariff: Tariff, cap: flo
     charges = tariff.charges(np.minimum(draws, math.inf if cap is None else cap), np.array(price))
     run = run_distribution("log time", np.array(mean), np.array(std))
     caps = None if cap is None else np.array(cap)
-    usd = float(expected_charge(job.problem, run, "log time", np.array(price), caps))
+    usd = float(expected_charge(job.problem, run, "log time", np.array(5), caps))
     assert usd == pytest.approx(float(charges.mean()), rel=4e-3)
 
 
 def test_the_expected_charge_of_a_stopped_cost_is_monte_carlo() -> None:
     job = small_job()
     draws = np.random.default_rng(2).normal(0.3, 0.1, 2_000_000)
-    price = np.array(2e-4)
     run = run_distribution("cost", np.array(0.3), np.array(0.1))
-    usd = float(expected_charge(job.problem, run, "cost", price, np.array(1600.0)))
+    cap_s = np.array(0.32 / float(job.problem.price[5]))
+    usd = float(expected_charge(job.problem, run, "cost", np.array(5), cap_s))
     assert usd == pytest.approx(float(np.minimum(draws, 0.32).mean()), rel=1e-3)
 
 

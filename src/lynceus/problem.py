@@ -38,7 +38,7 @@ _ALIASES = dict.fromkeys(TIME_WORDS, "time") | dict.fromkeys(COST_WORDS, "cost")
 _LIMIT = re.compile(r"^\s*([A-Za-z_][\w.\-]*)\s*(<=|>=|<|>)\s*([^@]+?)\s*(?:@\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*)?$")
 _ROUNDING = 1e-9
 """Relative slack when money is compared with money: 0.1 + 0.2 dollars must still fit into 0.3."""
-_HALVINGS = 60
+_HALVINGS = 100
 """Bisections of a running time: from a year down to less than a nanosecond."""
 
 

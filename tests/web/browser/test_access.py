@@ -98,7 +98,8 @@ def test_charts_have_a_table_for_those_who_do_not_see_them(look: Look, place: Pl
     until(page, "() => document.querySelector('#best svg desc') !== null")
     assert "stopped early" in str(page.locator("#best svg desc").text_content())
     page.locator("#best summary").click()
-    assert page.locator("#best details tbody tr").count() == len(place.study("nightly").study.history)
+    rows = len(place.study("nightly").study.history)
+    until(page, f"() => document.querySelectorAll('#best details tbody tr').length === {rows}")
 
 
 def test_colours_are_chosen_and_kept(look: Look) -> None:
