@@ -64,18 +64,21 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_the_embedded_prices_are_listed_with_source_and_age(shell: Shell) -> None:
-    told = shell.json("prices", "list", "--infra", "aws/us-east-2", "--cpus", "4+", "--memory", "16+", "--spot")
+    told = shell.json("prices", "list", "--infra", "aws/us-east-1", "--cpus", "4+", "--memory", "16+", "--spot")
     machines = told["machines"]
     assert machines
-    assert all(one["vcpus"] >= 4 and one["memory_gib"] >= 16 and one["infra"] == "aws/us-east-2" for one in machines)
+    assert all(one["vcpus"] >= 4 and one["memory_gib"] >= 16 and one["infra"] == "aws/us-east-1" for one in machines)
     spot = [one["spot_usd_per_hour"] for one in machines]
     assert spot == sorted(spot)
     (catalog,) = told["catalogs"]
     assert catalog["source"].startswith("embedded")
     assert catalog["age_days"] >= 0
-    text = shell("prices", "list", "--infra", "aws/us-east-2", "--limit", "2").stdout
+    text = shell("prices", "list", "--infra", "aws/us-east-1", "--limit", "2").stdout
     assert "more; narrow the search" in text
     assert "prices: aws of 20" in text
+    assert "the spot prices of aws are estimates" in shell("prices", "list", "--infra", "aws", "--spot").stderr
+    assert "estimates" not in shell("prices", "list", "--infra", "gcp", "--spot").stderr
+    assert catalog["spot_note"].startswith("estimates")
     assert "m5.xlarge" in shell("prices", "show", "m5.xlarge").stdout
 
 

@@ -165,7 +165,7 @@ JOB = """\
 name: spot
 run: sleep 0.5
 resources:
-  infra: aws/us-east-2
+  infra: aws/us-east-1
   instance_type: [m5.large, m5.xlarge]
   use_spot: true
   spot: {rate_per_hour: 12000, interruptions: 2, rehearse: true}

@@ -224,4 +224,4 @@ def test_the_published_schema_is_current() -> None:
 def test_the_examples_are_valid(path: Path) -> None:
     prepared = prepare(Job.read(path))
     assert prepared.baseline is not None
-    assert not prepared.notes
+    assert [note for note in prepared.notes if "prices of aws are" not in note] == []  # embedded ones are not today's

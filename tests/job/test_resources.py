@@ -204,9 +204,9 @@ def test_real_catalogs(own_prices: PriceStore) -> None:
     folder = (data_folder() or Path()) / "catalog"
     for cloud in ("aws", "gcp", "azure"):
         own_prices.keep((folder / f"{cloud}.csv").read_bytes(), cloud, "real", day_s("2026-11-15"))
-    one = prepared("{infra: aws/us-east-2, cpus: 4+, memory: 16+, instance_type: [m5.*, c5.*], num_nodes: [1, 2, 4]}")
+    one = prepared("{infra: aws/us-east-1, cpus: 4+, memory: 16+, instance_type: [m5.*, c5.*], num_nodes: [1, 2, 4]}")
     space = one.problem.space
-    row = space.row({"infra": "aws/us-east-2", "instance_type": "m5.xlarge", "num_nodes": 4, "level": 1})
+    row = space.row({"infra": "aws/us-east-1", "instance_type": "m5.xlarge", "num_nodes": 4, "level": 1})
     assert space.price_per_second[row] * 3600 == pytest.approx(4 * 0.192)
     assert (space.columns["vcpus"] >= 4).all()
     assert (space.columns["memory_gib"] >= 16).all()

@@ -20,18 +20,56 @@ def csv(price: float) -> bytes:
     return f"{HEAD}m,2,8,{price},0.1,here\n".encode()
 
 
-def test_the_embedded_catalog_knows_common_machines_with_source_and_date() -> None:
-    for cloud, name in (("aws", "m5.xlarge"), ("gcp", "n2-standard-4"), ("azure", "Standard_D4s_v5")):
-        catalog = embedded(cloud)
-        assert catalog is not None
-        offer = next(one for one in catalog.offers if one.instance_type == name)
-        assert (offer.vcpus, offer.memory_gib) == (4, 16)
-        assert offer.usd_per_hour is not None
-        assert offer.spot_usd_per_hour is not None
-        assert 0.01 < offer.spot_usd_per_hour < offer.usd_per_hour < 0.5
-        assert catalog.source.startswith("embedded: list prices")
-        assert len(catalog.date) == 10
+@pytest.mark.parametrize(
+    ("cloud", "name", "usd", "spot"),
+    [
+        ("aws", "m5.xlarge", 0.192, 0.096),  # spot: an estimate
+        ("gcp", "n2-standard-4", 0.194236, 0.054304),
+        ("azure", "Standard_D4s_v5", 0.192, None),
+    ],
+)
+def test_the_embedded_catalog_knows_common_machines_with_source_and_date(
+    cloud: str, name: str, usd: float, spot: float | None
+) -> None:
+    catalog = embedded(cloud)
+    assert catalog is not None
+    offer = next(one for one in catalog.offers if one.instance_type == name)
+    assert (offer.vcpus, offer.memory_gib, offer.usd_per_hour, offer.spot_usd_per_hour) == (4, 16, usd, spot)
+    assert catalog.source.startswith("embedded: ")
+    assert time.time() >= catalog.as_of_s > day_s("2023-01-01")
+    for one in catalog.offers:
+        assert one.usd_per_hour is not None
+        assert 0.005 < one.usd_per_hour / one.vcpus < 1.0
+        assert one.spot_usd_per_hour is None or one.spot_usd_per_hour < one.usd_per_hour
+    assert any(one.accelerators for one in catalog.offers)
+
+
+def test_nothing_is_embedded_for_other_clouds() -> None:
     assert embedded("oracle") is None
+
+
+def test_machines_of_google_cost_with_their_accelerators_what_the_list_says() -> None:
+    catalog = embedded("gcp")
+    assert catalog is not None
+    known = {one.instance_type: one for one in catalog.offers}
+    for name, gpus, usd, spot in (
+        ("g2-standard-4", ("L4", 1), 0.706832, 0.281836),
+        ("g2-standard-24", ("L4", 2), 2.000833, 0.798616),
+        ("a2-highgpu-1g", ("A100", 1), 3.673385, 1.80385),
+        ("a2-highgpu-2g", ("A100", 2), 7.34677, 3.6077),
+    ):
+        offer = known[name]
+        assert (offer.accelerator, offer.accelerators) == gpus
+        assert (offer.usd_per_hour, offer.spot_usd_per_hour) == (pytest.approx(usd), pytest.approx(spot))
+
+
+def test_spot_prices_that_are_estimates_are_said_to_be() -> None:
+    said = {cloud: catalog.spot_warning() for cloud in ("aws", "gcp", "azure") if (catalog := embedded(cloud))}
+    assert said["gcp"] is None
+    assert said["azure"] is None
+    assert said["aws"] is not None
+    assert "the spot prices of aws are estimates, half of the price on demand" in said["aws"]
+    assert "lynceus prices refresh" in said["aws"]
 
 
 def test_imported_prices_take_the_place_of_embedded_ones_cloud_by_cloud(tmp_path: Path) -> None:

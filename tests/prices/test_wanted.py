@@ -110,7 +110,7 @@ def test_memory_may_name_its_unit() -> None:
         Amount.parse("16GB+", "cpus")
 
 
-@pytest.mark.parametrize("text", ["aws", "aws/us-east-2", "aws/us-east-2/use2-az1", "*/us-east-2", "*"])
+@pytest.mark.parametrize("text", ["aws", "aws/us-east-1", "aws/us-east-1/use1-az1", "*/us-east-1", "*"])
 def test_places_read_back_as_they_are_written(text: str) -> None:
     assert str(Place.parse(text)) == text
 

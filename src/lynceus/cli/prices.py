@@ -23,7 +23,7 @@ CloudOption = Annotated[str | None, typer.Option("--cloud", help="Whose prices t
 
 @prices.command("list")
 def list_(
-    infra: Annotated[str, typer.Option(help="A cloud, or a region of it: aws, aws/us-east-2.")] = "*",
+    infra: Annotated[str, typer.Option(help="A cloud, or a region of it: aws, aws/us-east-1.")] = "*",
     cpus: Annotated[str | None, typer.Option(help="vCPUs: 4 (exactly), 4+ (at least), 4-8.")] = None,
     memory: Annotated[str | None, typer.Option(help="Memory in GiB: 16, 16+, 16-64.")] = None,
     accelerators: Annotated[str | None, typer.Option("--accelerators", "--gpus", help="Such as T4:1.")] = None,
@@ -183,8 +183,9 @@ def _print_sources(used: Mapping[str, Catalog]) -> None:
 
 
 def _warn(catalog: Catalog) -> None:
-    if (said := catalog.warning()) is not None:
-        sys.stderr.write(f"lynceus: {said}\n")
+    for said in (catalog.warning(), catalog.spot_warning()):
+        if said is not None:
+            sys.stderr.write(f"lynceus: {said}\n")
 
 
 def _usd(price: float | None) -> str:
@@ -198,6 +199,7 @@ def _about(catalog: Catalog) -> dict[str, Any]:
         "as_of": catalog.date,
         "age_days": round(catalog.age_days(), 2),
         "stale": catalog.stale(),
+        "spot_note": catalog.spot_note or None,
     }
 
 

@@ -10,7 +10,6 @@ from lynceus.errors import InputError
 from lynceus.job.job import Job
 from lynceus.job.resources import ResourcesSection
 from lynceus.prices.machines import Machines
-from lynceus.prices.offer import Catalog
 from lynceus.prices.store import catalogs
 from lynceus.problem import Problem
 from lynceus.restarts import Restarts
@@ -145,11 +144,13 @@ def limits_of(job: Job, space: Space, field: str) -> FloatArray | None:
 def price_sources(job: Job) -> list[str]:
     """Where the prices of a job's machines come from and how old they are, one sentence per cloud."""
     sources = () if job.machines is None else job.machines.sources
-    return [Catalog(one.cloud, (), one.source, one.as_of_s).about() for one in sources]
+    return [one.catalog().about() for one in sources]
 
 
-def stale_prices(job: Job) -> list[str]:
-    """A sentence for every cloud whose prices are older than a month."""
+def price_warnings(job: Job) -> list[str]:
+    """A sentence for every cloud whose prices are older than a month, or whose spot prices are estimates that the job uses."""
     sources = () if job.machines is None else job.machines.sources
-    said = [Catalog(one.cloud, (), one.source, one.as_of_s).warning() for one in sources]
+    said = [one.catalog().warning() for one in sources]
+    if any(spots_of(job.spec.resources)):
+        said += [one.catalog().spot_warning() for one in sources]
     return [sentence for sentence in said if sentence is not None]

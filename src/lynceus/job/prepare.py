@@ -15,7 +15,7 @@ from lynceus.errors import InputError
 from lynceus.executor.command import variable
 from lynceus.job.executors import checked_executor
 from lynceus.job.job import Job
-from lynceus.job.machines import limits_of, stale_prices
+from lynceus.job.machines import limits_of, price_warnings
 from lynceus.job.problem import problem_of, with_prices
 from lynceus.job.words import memory_gib
 from lynceus.policy import TIMEOUTS, Policy, preset
@@ -56,7 +56,7 @@ class Prepared:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about what looks unintended."""
-        return (*self.problem.space.notes, *_odd_metrics(self.job, self.problem), *stale_prices(self.job))
+        return (*self.problem.space.notes, *_odd_metrics(self.job, self.problem), *price_warnings(self.job))
 
 
 def prepare(job: Job, policy: str | None = None) -> Prepared:

@@ -49,7 +49,7 @@ class ResourcesSection(Section):
     )
     infra: str | list[str] | None = Field(
         default=None,
-        description="cloud, region and zone: aws, aws/us-east-2, aws/us-east-2/use2-az1; or a list of them",
+        description="cloud, region and zone: aws, aws/us-east-1, aws/us-east-1/use1-az1; or a list of them",
     )
     instance_type: str | list[str] | None = Field(
         default=None, description="machines by name, perhaps with *: m5.xlarge, [m5.*, c5.*]"
@@ -93,13 +93,13 @@ class ResourcesSection(Section):
         if not self.from_catalog:
             for name in _OF_MACHINES:
                 if name in given and name != "num_nodes" and getattr(self, name) is not False:
-                    raise ValueError(f"{name} speaks of machines of a cloud: add infra, such as infra: aws/us-east-2.")
+                    raise ValueError(f"{name} speaks of machines of a cloud: add infra, such as infra: aws/us-east-1.")
             if "num_nodes" in given:
                 raise ValueError("num_nodes speaks of machines of a cloud: add infra, or make it a parameter of space.")
             for name in ("cpus", "memory"):
                 if isinstance(value := getattr(self, name), str) and value.strip().endswith("+"):
                     raise ValueError(
-                        f"{name}: {value} chooses machines of a catalog: add infra, such as infra: aws/us-east-2."
+                        f"{name}: {value} chooses machines of a catalog: add infra, such as infra: aws/us-east-1."
                     )
         if "spot" in given and not any(self.spots):
             raise ValueError("spot says what happens to spot machines, but use_spot asks for none: add use_spot: true.")

@@ -6,7 +6,7 @@ A study keeps this snapshot: its rows mean the same machines for ever, and newer
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from lynceus.errors import InputError
@@ -23,11 +23,17 @@ class Source:
     cloud: str
     source: str
     as_of_s: float
+    spot_note: str = ""
+    """What its spot prices are, when they are not the cloud's own."""
 
     @classmethod
     def of(cls, catalog: Catalog) -> Source:
         """The source of a catalog."""
-        return cls(catalog.cloud, catalog.source, catalog.as_of_s)
+        return cls(catalog.cloud, catalog.source, catalog.as_of_s, catalog.spot_note)
+
+    def catalog(self) -> Catalog:
+        """A catalog that has this source, without its offers."""
+        return Catalog(self.cloud, (), self.source, self.as_of_s, self.spot_note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ class Machines:
         """Plain JSON values."""
         return {
             "offers": [{name: getattr(offer, name) for name in _KEPT} for offer in self.offers],
-            "sources": [{"cloud": one.cloud, "source": one.source, "as_of_s": one.as_of_s} for one in self.sources],
+            "sources": [asdict(one) for one in self.sources],
         }
 
     @classmethod

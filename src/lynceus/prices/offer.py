@@ -42,7 +42,7 @@ class Offer:
 
     @property
     def infra(self) -> str:
-        """Where it is, in SkyPilot's words: `aws/us-east-2`."""
+        """Where it is, in SkyPilot's words: `aws/us-east-1`."""
         return "/".join(part for part in (self.cloud, self.region, self.zone) if part is not None)
 
     def in_zone(self, zone: str) -> Offer | None:
@@ -69,6 +69,8 @@ class Catalog:
     """Where the prices come from, for people."""
     as_of_s: float
     """When they were true, seconds since the epoch."""
+    spot_note: str = ""
+    """What its spot prices are, for people, when they are not the cloud's own."""
 
     def age_days(self, now_s: float | None = None) -> float:
         """How old the prices are."""
@@ -96,4 +98,13 @@ class Catalog:
         return (
             f"the prices of {self.cloud} are {self.age_days(now_s):.0f} days old ({self.source}, {self.date}); "
             "renew them with: lynceus prices refresh."
+        )
+
+    def spot_warning(self) -> str | None:
+        """A sentence about spot prices that are not the cloud's own; nothing when they are."""
+        if not self.spot_note:
+            return None
+        return (
+            f"the spot prices of {self.cloud} are {self.spot_note}; "
+            "real ones come with: lynceus prices refresh, or: lynceus prices import FILE."
         )

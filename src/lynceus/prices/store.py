@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import resources
@@ -105,17 +106,25 @@ def day_s(text: str) -> float:
 def embedded(cloud: str) -> Catalog | None:
     """The small catalog inside the package; nothing for clouds that it does not know.
 
-    >>> offer = next(one for one in embedded("aws").offers if one.infra == "aws/us-east-2")
+    >>> offer = next(one for one in embedded("aws").offers if one.infra == "aws/us-east-1")
     >>> offer.vcpus >= 2, offer.usd_per_hour > 0
     (True, True)
     """
     if cloud not in CLOUDS:
         return None
     folder = resources.files(__package__) / "embedded"
-    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    as_of_s = day_s(about["as_of"])
+    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))[cloud]
     with resources.as_file(folder / f"{cloud}.csv") as path:
-        return Catalog(cloud, _offers(path, cloud), f"embedded: {about['source']}", as_of_s)
+        offers = _offers(path, cloud)
+    if share := about.get("spot_share"):
+        offers = tuple(_with_spot_estimate(offer, share) for offer in offers)
+    return Catalog(cloud, offers, f"embedded: {about['source']}", day_s(about["as_of"]), about.get("spot", ""))
+
+
+def _with_spot_estimate(offer: Offer, share: float) -> Offer:
+    return replace(
+        offer, spot_usd_per_hour=None if offer.usd_per_hour is None else round(offer.usd_per_hour * share, 6)
+    )
 
 
 def catalog_of(cloud: str, store: PriceStore | None = None) -> Catalog | None:

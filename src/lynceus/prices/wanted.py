@@ -1,4 +1,4 @@
-"""Which machines are wanted, in SkyPilot's words: `infra: aws/us-east-2`, `cpus: 4+`, `memory: 16+`, `accelerators: T4:1`."""
+"""Which machines are wanted, in SkyPilot's words: `infra: aws/us-east-1`, `cpus: 4+`, `memory: 16+`, `accelerators: T4:1`."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Amount:
 class Place:
     """A cloud, perhaps a region of it, perhaps a zone of that; `*` stands for any.
 
-    >>> Place.parse("aws/us-east-2")
-    Place(cloud='aws', region='us-east-2', zone=None)
+    >>> Place.parse("aws/us-east-1")
+    Place(cloud='aws', region='us-east-1', zone=None)
     """
 
     cloud: str | None = None
@@ -66,10 +66,10 @@ class Place:
 
     @classmethod
     def parse(cls, text: object) -> Place:
-        """Read `aws`, `aws/us-east-2`, `aws/us-east-2/use2-az1` or `*/us-east-2`."""
+        """Read `aws`, `aws/us-east-1`, `aws/us-east-1/use1-az1` or `*/us-east-1`."""
         parts = [part.strip() for part in str(text).split("/")]
         if not isinstance(text, str) or not 1 <= len(parts) <= 3 or not all(parts):
-            raise InputError(f"{text!r} came: write a cloud, a region and a zone like aws, aws/us-east-2.")
+            raise InputError(f"{text!r} came: write a cloud, a region and a zone like aws, aws/us-east-1.")
         if parts[0].lower() in ("k8s", "kubernetes", "slurm", "ssh"):
             raise InputError(
                 f"{text!r} has no price list: name the machines as a parameter of the space, and their price in 'price'."

@@ -45,14 +45,14 @@ def test_values_keep_their_types_and_are_put_into_texts() -> None:
 def test_columns_of_a_catalog_choose_the_machine() -> None:
     space = Space.build(
         [
-            Categorical("infra", ("aws/us-east-2",)),
+            Categorical("infra", ("aws/us-east-1",)),
             Categorical("instance_type", ("m5.large",)),
             Integer("num_nodes", values=(3,)),
         ],
         price=1.0,
     )
     limits = lambda row: Shape(cpus=6, memory_bytes=1 << 33)  # noqa: E731
-    assert machines(options(), space, 0, limits) == ({"infra": "aws/us-east-2", "instance_type": "m5.large"}, 3)
+    assert machines(options(), space, 0, limits) == ({"infra": "aws/us-east-1", "instance_type": "m5.large"}, 3)
 
 
 def test_without_a_catalog_the_limits_of_the_job_choose() -> None:
