@@ -45,6 +45,13 @@ def test_machines_and_nodes_become_dimensions_and_their_price_is_that_of_all_nod
     assert space.price_per_second[row] * 3600 == pytest.approx(4 * 0.35)
 
 
+def test_a_baseline_names_only_what_can_differ() -> None:
+    one = prepared("{infra: cloud9/east, cpus: 8+}", "baseline: {instance_type: c.large, level: 2}")
+    assert one.baseline is not None
+    point = one.problem.space.point(one.baseline)
+    assert point == {"infra": "cloud9/east", "instance_type": "c.large", "num_nodes": 1, "level": 2}
+
+
 def test_what_machines_have_flows_into_the_model_by_itself() -> None:
     space = prepared("{infra: cloud9/east, num_nodes: [1, 2, 4]}").problem.space
     assert set(space.feature_names) == {

@@ -79,6 +79,13 @@ def test_a_value_for_an_inactive_parameter_is_off():
         space.row({"a": 1, "b": 1})
 
 
+def test_a_parameter_with_a_single_value_need_not_be_named():
+    space = Space.build([Categorical("infra", ["aws"]), Integer("b", 1, 2), Integer("c", values=[3])], price=1)
+    assert space.row({"b": 2}) == space.row({"infra": "aws", "b": 2, "c": 3}) == 1
+    with pytest.raises(InputError, match="'infra' cannot be 'gcp'"):
+        space.row({"infra": "gcp", "b": 2})
+
+
 @pytest.mark.parametrize("row", [-1, 5])
 def test_rows_outside_are_refused(row):
     with pytest.raises(InputError, match="rows are 0 to 4"):

@@ -175,7 +175,7 @@ class Space:
         }
 
     def row(self, point: Mapping[str, object]) -> int:
-        """The row of a configuration; inactive parameters may be absent or None."""
+        """The row of a configuration; inactive parameters may be absent or None, and those of a single value absent."""
         for name in point:
             if name not in self._names:
                 hint = nearest(name, self._names) or f" Parameters are {listed(self._names)}."
@@ -236,6 +236,8 @@ class Space:
     def _code(self, parameter: Parameter, value: object) -> int:
         if value is None and parameter.when is not None:
             return INACTIVE
+        if value is None and len(parameter.values) == 1:
+            return 0  # nothing else can be meant
         if value is None:
             raise InputError(
                 f"The configuration lacks the parameter {shown(parameter.name)}: {values_listed(parameter)}."
