@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 KERNEL := $(wildcard src/lynceus/surrogate/_kernel/*.c src/lynceus/surrogate/_kernel/*.h)
 
-.PHONY: demo test test-all system slurm slurm-packages spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
+.PHONY: demo test test-all system slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
 
 demo: $(STAMP)
 	$(BIN)/lynceus demo
@@ -33,8 +33,14 @@ slurm-packages:
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq slurmctld slurmd slurm-client munge > /dev/null; } \
 	  || echo "Slurm is not installed and cannot be installed by this user: its tests will be skipped."
 
-# A Slurm of four nodes on this machine: the conformance suite, the faults, and 120 crashes that leave nothing.
-slurm: $(STAMP) slurm-packages
+# Accounts and limits of Slurm need a database.
+slurm-accounts:
+	@command -v slurmdbd mariadbd > /dev/null 2>&1 || ls /usr/sbin/slurmdbd /usr/sbin/mariadbd > /dev/null 2>&1 \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq --no-install-recommends slurmdbd mariadb-server > /dev/null; } \
+	  || echo "slurmdbd and MariaDB are not installed and cannot be installed by this user: the tests of accounts will be skipped."
+
+# A Slurm of four nodes on this machine: the conformance suite, the faults, limits of accounts, and 120 crashes that leave nothing.
+slurm: $(STAMP) slurm-packages slurm-accounts
 	$(BIN)/pytest -m "slow or not slow" tests/executor/slurm tests/examples -k slurm
 
 # Spark and, where it is missing, a JDK; then the example that needs them.

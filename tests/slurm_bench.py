@@ -50,7 +50,7 @@ PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 JobRequeue=0
 JobSubmitPlugins=lua
-AccountingStorageType=accounting_storage/none
+{accounting}
 JobAcctGatherType=jobacct_gather/none
 {nodes}
 PartitionName=main Nodes=cheap[1-2],dear[1-2] Default=YES MaxTime=INFINITE PreemptMode=OFF State=UP
@@ -92,10 +92,12 @@ class SlurmBench:
     folder: Path
     more: str = ""
     """Further lines of the configuration."""
+    accounting: str = "AccountingStorageType=accounting_storage/none"
+    """How the controller keeps accounts, in lines of the configuration."""
 
     def __post_init__(self) -> None:
         self.nodes = {"cheap1": 2, "cheap2": 2, "dear1": 4, "dear2": 4}
-        ports = _free_ports(1 + len(self.nodes))
+        ports = free_ports(1 + len(self.nodes))
         self._ports = dict(zip(["slurmctld", *self.nodes], ports, strict=True))
 
     @property
@@ -109,6 +111,11 @@ class SlurmBench:
 
     def start(self) -> None:
         """Everything up, and all nodes idle."""
+        self.prepare()
+        self.start_cluster()
+
+    def prepare(self) -> None:
+        """The configuration, and the daemon by which all others know each other."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
         (self.folder / "state").mkdir(exist_ok=True)
@@ -120,29 +127,33 @@ class SlurmBench:
             f"Features={name[:-1]} State=UNKNOWN"
             for name, cpus in self.nodes.items()
         ]
-        text = _CONFIGURATION.format(folder=self.folder, port=self._ports["slurmctld"], nodes="\n".join(lines))
+        words = {"folder": self.folder, "port": self._ports["slurmctld"], "accounting": self.accounting}
+        text = _CONFIGURATION.format(**words, nodes="\n".join(lines))
         (self.folder / "slurm.conf").write_text(text + self.more)
         (self.folder / "job_submit.lua").write_text(_QUOTA.format(folder=self.folder))
-        self._run(
+        self.run(
             "munged", "--force", f"--key-file={key}", f"--socket={self.folder}/munge.sock", f"--pid-file={self.folder}/munged.pid",
             f"--log-file={self.folder}/munged.log", f"--seed-file={self.folder}/munged.seed",
         )  # fmt: skip
+
+    def start_cluster(self) -> None:
+        """Controller and nodes, until all nodes are idle."""
         self.start_controller(clean=True)
         for name in self.nodes:
             self.start_node(name)
         self.wait_until_idle()
 
     def start_controller(self, *, clean: bool = False) -> None:
-        self._run("slurmctld", *(["-c"] if clean else []))
+        self.run("slurmctld", *(["-c"] if clean else []))
 
     def stop_controller(self, which: int = signal.SIGKILL) -> None:
-        self._stop("slurmctld.pid", which)
+        self.end("slurmctld.pid", which)
 
     def start_node(self, name: str) -> None:
-        self._run("slurmd", "-N", name, "-c")
+        self.run("slurmd", "-N", name, "-c")
 
     def stop_node(self, name: str, which: int = signal.SIGKILL) -> None:
-        self._stop(f"slurmd.{name}.pid", which)
+        self.end(f"slurmd.{name}.pid", which)
 
     def wait_until_idle(self) -> None:
         until = time.monotonic() + _PATIENCE_S
@@ -181,16 +192,18 @@ class SlurmBench:
             while self.jobs() and time.monotonic() < until:
                 time.sleep(0.1)
         for name in self.nodes:
-            self._stop(f"slurmd.{name}.pid", signal.SIGTERM)
-        self._stop("slurmctld.pid", signal.SIGKILL)
-        self._stop("munged.pid", signal.SIGTERM)
+            self.end(f"slurmd.{name}.pid", signal.SIGTERM)
+        self.end("slurmctld.pid", signal.SIGKILL)
+        self.end("munged.pid", signal.SIGTERM)
 
-    def _run(self, *command: str) -> None:
+    def run(self, *command: str) -> None:
+        """A command of Slurm's that must succeed; daemons go to the background."""
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=60)
         if done.returncode:
             raise RuntimeError(f"{command[0]}: {done.stderr or done.stdout}")
 
-    def _stop(self, name: str, which: int) -> None:
+    def end(self, name: str, which: int) -> None:
+        """End the daemon of a pid file."""
         try:
             pid = int((self.folder / name).read_text())
             os.kill(pid, which)
@@ -211,7 +224,7 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))

@@ -15,10 +15,10 @@ _FOR_EVER = re.compile(
     r"invalid (?:partition|account|qos|feature|job|reservation|generic resource|wckey|burst|time|license)|invalid feature"
     r"|node configuration is not available|node count specification invalid|more processors requested|memory required"
     r"|unrecognized option|unable to process configuration|invalid numeric|invalid --|invalid .* specification"
-    r"|time limit is invalid|access/permission denied|user not found|batch script",
+    r"|time limit is invalid|access/permission denied|user not found|batch script|(?:qos|assoc)(?:max\w+perjob|min\w+)",
     re.IGNORECASE,
 )
-"""Refusals that waiting does not change."""
+"""Refusals that waiting does not change; the last are limits of a QOS or an account on a single job."""
 _PREFIX = re.compile(r"^(?:\w+: )?(?:error: |fatal: )?(?:Batch job submission failed: |slurm_load_jobs error: )?")
 _KEPT = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|SLURM_CONF|SLURM_CLUSTERS|SBATCH_\w+|KRB5\w*"
@@ -51,6 +51,8 @@ NEVER = frozenset(
     }
 )
 """Reasons of a waiting job that do not pass by themselves."""
+_TOO_LARGE = re.compile(r"(?:QOS|Assoc)(?:Max\w+PerJob\w*|Min\w+)")
+"""Limits of a QOS or an account on a single job: those on all jobs together pass when others end."""
 HARDLY_EVER = frozenset({"PartitionConfig"})
 """More than any node has, or than the nodes that are up now have: after a minute it is the former."""
 
@@ -79,6 +81,15 @@ class SlurmJob:
     def over(self) -> bool:
         """Whether nothing of it runs any more."""
         return self.state in OVER
+
+    @property
+    def never_starts(self) -> bool:
+        """Whether it waits for what does not come.
+
+        >>> [SlurmJob("7", "PENDING", why, "", "", "").never_starts for why in ("QOSMaxCpuPerJobLimit", "QOSMaxJobsPerUserLimit")]
+        [True, False]
+        """
+        return self.reason in NEVER or _TOO_LARGE.fullmatch(self.reason) is not None
 
     @property
     def ending(self) -> bool:

@@ -124,7 +124,7 @@ class SlurmExecutor:
         if job.state == "PENDING":
             waited = time.time() - note.get("submitted_s", time.time())
             limit = self._options.max_queue
-            if job.reason in client.NEVER or (job.reason in client.HARDLY_EVER and waited > _SURE_S):
+            if job.never_starts or (job.reason in client.HARDLY_EVER and waited > _SURE_S):
                 self._give_up(ticket, note, job, "job", why_never(job))
             elif limit is not None and waited > limit:
                 sentence = f"no capacity: it waited {waited:.0f} s in the queue (Slurm's reason: {job.reason})"
