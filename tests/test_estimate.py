@@ -1,7 +1,9 @@
 """`study.time_estimator()`: measured time where known, predicted elsewhere, one sentence for machines that nobody knows."""
 
 import json
+import os
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -100,3 +102,62 @@ print(json.dumps(seen))
     exact, least = (estimate(resources(**given)) for given in json.loads(done.stdout.splitlines()[-1]))
     assert exact == 174
     assert 1 <= least <= 140
+
+
+_OPTIMIZER = """
+import csv, json, sys
+from pathlib import Path
+prices, paths = json.loads(sys.argv[1])
+sys.path += paths  # Lynceus and what it needs, behind SkyPilot's own packages
+import lynceus, sky
+from lynceus.space import Categorical, Mapped, Space
+from sky import check, clouds
+from sky.catalog import constants
+from sky.optimizer import Optimizer
+
+place = Path.home() / ".sky" / "catalogs" / constants.CATALOG_SCHEMA_VERSION / "aws" / "vms.csv"
+place.parent.mkdir(parents=True)
+with place.open("w", newline="") as file:
+    table = csv.writer(file)
+    head = "InstanceType AcceleratorName AcceleratorCount vCPUs MemoryGiB GpuInfo Price SpotPrice Region AvailabilityZone Arch"
+    table.writerow(head.split())
+    for name, (cpus, gib, usd, _) in prices.items():
+        table.writerow([name, "", "", cpus, gib, "", usd, "", "us-east-1", "use1-az1", "x86_64"])
+check.get_cached_enabled_clouds_or_refresh = lambda *_, **__: [clouds.AWS()]  # without credentials none is enabled
+
+usd = Mapped("usd", "instance_type", {name: one[2] for name, one in prices.items()})
+space = Space.build([Categorical("instance_type", tuple(prices))], [usd], price="usd")
+study = lynceus.create_study(space=space, constraints=["runtime <= 5h"], budget="$100")
+for name, (_, _, _, seconds) in prices.items():
+    study.add_trial({"instance_type": name}, runtime=seconds)
+
+def chosen(minimize, told):
+    with sky.Dag() as dag:
+        task = sky.Task(run="true")
+        task.set_resources({sky.Resources(infra="aws/us-east-1", instance_type=name) for name in prices})
+        if told:
+            task.set_time_estimator(study.time_estimator())
+    Optimizer.optimize(dag, minimize=minimize, quiet=True)
+    return task.best_resources.instance_type
+
+cost, time = sky.OptimizeTarget.COST, sky.OptimizeTarget.TIME
+print(json.dumps([chosen(cost, False), chosen(cost, True), chosen(time, True)]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PYTHON.exists(), reason="SkyPilot's environment .venv-skypilot is missing: run 'make skypilot'")
+def test_skypilots_optimizer_chooses_by_what_the_study_knows(tmp_path: Path) -> None:
+    """The real optimizer with prices of a catalog; no cloud is asked. Blind it takes an hour everywhere, so the cheapest hour wins."""
+    prices = {
+        "c6i.large": (2, 4, 0.085, 9000.0),  # $0.2125 a run
+        "c6i.xlarge": (4, 8, 0.17, 3000.0),  # $0.1417 a run
+        "c6i.2xlarge": (8, 16, 0.34, 2000.0),  # $0.1889 a run
+        "c6i.4xlarge": (16, 32, 0.68, 1900.0),  # the fastest
+    }
+    ours = [str(Path(lynceus.__file__).parents[1]), str(Path(pytest.__file__).parents[1])]
+    environment = {**os.environ, "HOME": str(tmp_path), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"}
+    command = [str(PYTHON), "-c", _OPTIMIZER, json.dumps([prices, ours])]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == ["c6i.large", "c6i.xlarge", "c6i.4xlarge"]
