@@ -20,10 +20,10 @@ def table(size: int, seed: int = 0) -> FloatArray:
     ).astype(np.float64)
 
 
-def members(count: int, seed: int = 0) -> Hyper:
+def members(count: int, seed: int = 0, *, smooth: bool = True) -> Hyper:
     """Hyper-parameters for two numeric features and one category."""
     theta = np.random.default_rng(seed).normal([0.0, 0.2, -0.5, 0.3, -3.0], 0.5, (count, 5))
-    return Hyper.of_logs(theta, 2, 0.7)
+    return Hyper.of_logs(theta, 2, 0.7, smooth=smooth)
 
 
 def textbook_covariance(features: FloatArray, hyper: Hyper, member: int) -> FloatArray:
@@ -31,12 +31,14 @@ def textbook_covariance(features: FloatArray, hyper: Hyper, member: int) -> Floa
     scaled = features.copy()
     for column in (0, 2):
         scaled[:, column] = (features[:, column] - features[:, column].min()) / np.ptp(features[:, column])
-    lengths = np.sqrt(5.0 / hyper.roughness[member])
+    lengths = np.sqrt((5.0 if hyper.smooth else 1.0) / hyper.roughness[member])
     out = np.empty((len(features), len(features)))
     for i, left in enumerate(scaled):
         for j, right in enumerate(scaled):
             r = np.sqrt(((left[0] - right[0]) / lengths[0]) ** 2 + ((left[2] - right[2]) / lengths[1]) ** 2)
-            matern = (1.0 + np.sqrt(5.0) * r + 5.0 * r**2 / 3.0) * np.exp(-np.sqrt(5.0) * r)
+            matern = (
+                (1.0 + np.sqrt(5.0) * r + 5.0 * r**2 / 3.0) * np.exp(-np.sqrt(5.0) * r) if hyper.smooth else np.exp(-r)
+            )
             alike = np.exp(-hyper.unlikeness[member, 0]) if left[1] != right[1] else 1.0
             out[i, j] = hyper.signal[member] * matern * alike + hyper.constant
     return out
@@ -48,8 +50,9 @@ def data(features: FloatArray, count: int, seed: int = 0) -> tuple[IntArray, Flo
     return rows, np.sin(features[rows, 0]) + 0.3 * features[rows, 1] + 0.1 * generator.standard_normal(count)
 
 
-def test_one_member_is_the_textbook_formula() -> None:
-    features, hyper = table(30), members(1)
+@pytest.mark.parametrize("smooth", [True, False])
+def test_one_member_is_the_textbook_formula(smooth: bool) -> None:
+    features, hyper = table(30), members(1, smooth=smooth)
     rows, y = data(features, 9)
     model = fit_given(Inputs.of(features, KINDS), hyper, np.ones(1), rows, y)
     whole = textbook_covariance(features, hyper, 0)

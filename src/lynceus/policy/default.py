@@ -14,15 +14,16 @@ from lynceus.timeout import IncumbentCap, Timeout, TruncatedMean
 MODEL = AlongPrice(
     GaussianProcess(
         inputs="sizes and price",
-        settings=Settings(constant=0.25, log_signal=(0.0, 1.0)),
+        settings=Settings(smooth=False, log_length=(0.5, 1.0), constant=0.25, log_signal=(0.0, 1.0)),
         centre="deadline",
         slope=0.45,
     ),
     slope=-0.5,
 )
-"""A Gaussian process of log time, averaged over its hyper-parameters. Before the first run, time is thought to lie about the deadline
-at an average price, give or take a factor of e^0.5, and to fall with the price to the power of −0.5 ± 0.45, between no scaling (0)
-and perfect scaling (−1)."""
+"""A Gaussian process of log time, averaged over its hyper-parameters. It is a rough one, because measured times have cliffs: memory
+that no longer suffices, waves of tasks, learning rates that do not converge. Before the first run, time is thought to lie about the
+deadline at an average price, give or take a factor of e^0.5, and to fall with the price to the power of −0.5 ± 0.45, between no scaling
+(0) and perfect scaling (−1)."""
 
 CAPPED = Timeout(IncumbentCap(first_runs_too=True), TruncatedMean())
 """Every run, the first included, is stopped at the deadline or at the incumbent's cost. The process treats it as a lower bound."""

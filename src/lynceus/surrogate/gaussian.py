@@ -154,19 +154,19 @@ def fit(
     target, slope = (y - shift) / scale, (settings.slope / scale) ** 2
     numeric = inputs.numeric.shape[1]
     before = prior(settings, numeric, inputs.categorical.shape[1])
-    middle = Hyper.of_logs(before.mean[np.newaxis], numeric, settings.constant, slope)
+    middle = Hyper.of_logs(before.mean[np.newaxis], numeric, settings.constant, slope, smooth=settings.smooth)
     stand_in = propagate(middle.covariance(inputs.gaps(rows[:, np.newaxis], rows)), target, middle.noise, bounds)
     lower = np.tril_indices(len(rows))
     gaps = inputs.gaps(rows[lower[0]], rows[lower[1]])
 
     def log_likelihood(theta: FloatArray) -> FloatArray:
         """With the bounds' sites as the prior's median vector has them, to avoid an iteration per draw."""
-        hyper = Hyper.of_logs(theta, numeric, settings.constant, slope)
+        hyper = Hyper.of_logs(theta, numeric, settings.constant, slope, smooth=settings.smooth)
         variance = np.where(bounds, stand_in.variance, hyper.noise[:, np.newaxis])
         return _log_evidence(hyper.covariance(gaps), stand_in.mean[0], variance)
 
     theta, weights = weighted_draws(before, log_likelihood, settings, np.random.default_rng(seed))
-    hyper = Hyper.of_logs(theta, numeric, settings.constant, slope)
+    hyper = Hyper.of_logs(theta, numeric, settings.constant, slope, smooth=settings.smooth)
     solved = _solved(inputs, hyper, rows, target, bounds)
     if bounds.any():
         log_weights = np.log(weights) + solved.evidence - log_likelihood(theta)

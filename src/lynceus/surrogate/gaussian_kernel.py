@@ -1,15 +1,15 @@
-"""Covariances between candidates: Matérn 5/2 with one length per numeric feature, a Hamming part for categories.
+"""Covariances between candidates: Matérn with one length per numeric feature, a Hamming part for categories.
 
-    k(x, x') = signal · (1 + s + s²/3) e^(-s) · Π_c e^(-w_c [x_c ≠ x'_c]) + constant + slope · t(x) t(x'),
-    s² = 5 Σ_j (x_j - x'_j)²/ℓ_j²
+    k(x, x') = signal · m(s) · Π_c e^(-w_c [x_c ≠ x'_c]) + constant + slope · t(x) t(x'),   s² = 2ν Σ_j (x_j - x'_j)²/ℓ_j²
+    m(s) = (1 + s + s²/3) e^(-s) for smooth functions (ν = 5/2),   m(s) = e^(-s) for rough ones (ν = 1/2)
 
-(Rasmussen and Williams 2006, eq. 4.17 and 2.38: an unknown mean and an unknown slope along one trend t are part of the
+(Rasmussen and Williams 2006, eq. 4.17, 4.18 and 2.38: an unknown mean and an unknown slope along one trend t are part of the
 prior). Numeric features are scaled to the unit range of the table first. Everything is evaluated for h hyper-parameter
 vectors at once: the gaps between rows are computed once and meet all vectors in one matrix product.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,7 @@ class Hyper:
     """Hyper-parameter vectors, h at a time, in units of the standardised target."""
 
     roughness: FloatArray
-    """5/ℓ² of each numeric feature, `[h, dn]`."""
+    """2ν/ℓ² of each numeric feature, `[h, dn]`."""
     unlikeness: FloatArray
     """w of each category, `[h, dc]`."""
     signal: FloatArray
@@ -87,17 +87,22 @@ class Hyper:
     """Prior variance of the unknown mean of the function."""
     slope: float = 0.0
     """Prior variance of the unknown slope along the trend."""
+    smooth: bool = True
+    """ν = 5/2, else ν = 1/2."""
 
     @classmethod
-    def of_logs(cls, theta: FloatArray, numeric: int, constant: float, slope: float = 0.0) -> "Hyper":
+    def of_logs(
+        cls, theta: FloatArray, numeric: int, constant: float, slope: float = 0.0, *, smooth: bool = True
+    ) -> "Hyper":
         """From vectors (ln ℓ…, ln w…, ln signal, ln noise) `[h, d + 2]`."""
         return cls(
-            5.0 * np.exp(-2.0 * theta[:, :numeric]),
+            (5.0 if smooth else 1.0) * np.exp(-2.0 * theta[:, :numeric]),
             np.exp(theta[:, numeric:-2]),
             np.exp(theta[:, -2]),
             np.exp(theta[:, -1]),
             constant,
             slope,
+            smooth,
         )
 
     def __len__(self) -> int:
@@ -105,13 +110,12 @@ class Hyper:
 
     def only(self, which: slice) -> "Hyper":
         """Some of the vectors."""
-        return Hyper(
-            self.roughness[which],
-            self.unlikeness[which],
-            self.signal[which],
-            self.noise[which],
-            self.constant,
-            self.slope,
+        return replace(
+            self,
+            roughness=self.roughness[which],
+            unlikeness=self.unlikeness[which],
+            signal=self.signal[which],
+            noise=self.noise[which],
         )
 
     def variance(self, trend: FloatArray) -> FloatArray:
@@ -126,13 +130,15 @@ class Hyper:
         square = self.roughness @ flat[:numeric]
         s = np.sqrt(square)
         polynomial = square
-        polynomial *= 1.0 / 3.0
-        polynomial += s
-        polynomial += 1.0
+        if self.smooth:
+            polynomial *= 1.0 / 3.0
+            polynomial += s
+            polynomial += 1.0
         s += self.unlikeness @ flat[numeric:-1]
         np.negative(s, out=s)
         np.exp(s, out=s)
-        s *= polynomial
+        if self.smooth:
+            s *= polynomial
         s *= self.signal[:, np.newaxis]
         s += self.constant
         if self.slope:

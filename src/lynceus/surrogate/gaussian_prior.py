@@ -33,6 +33,8 @@ class Settings:
     """Mean and std of the logarithm of a measurement's variance."""
     constant: float = 1.0
     """Prior variance of the function's mean."""
+    smooth: bool = True
+    """Matérn 5/2, whose functions can be differentiated twice, or Matérn 1/2, whose functions have cliffs."""
     slope: float = 0.0
     """Prior std of the slope along the trend, in units of target per unit of trend; 0: no trend."""
     spread: float | None = 1.0

@@ -16,7 +16,7 @@ from lynceus.surrogate.inputs import Inputs, log_price, model_inputs, told_run
 
 @dataclass(frozen=True, slots=True)
 class GaussianProcess:
-    """Matérn 5/2 over numbers times a Hamming part over categories, averaged over hyper-parameters; one process per target."""
+    """Matérn over numbers times a Hamming part over categories, averaged over hyper-parameters; one process per target."""
 
     target: Form = "log time"
     """Model the logarithm of time and derive cost through the known price, or dollars as they are (CherryPick)."""
