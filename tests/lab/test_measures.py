@@ -1,6 +1,7 @@
 """One number per seed: what is first reached, what is settled, and what is recommended along the way."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -74,3 +75,28 @@ def _short(job: ReplayJob, name: str) -> tuple[Step, ...]:
     from lynceus.lab.cell import limited
 
     return replay(limited(job, 12), preset(name), 1, until="end").steps
+
+
+def test_regret_adds_what_a_hundred_runs_cost_too_much(priced):
+    optimum_usd = priced.optimum.cost_usd
+    assert value_of(priced, replace(course(1.5, 1.2), cno_at_stop=1.2), "regret", 0.0) == pytest.approx(
+        2.0 + 100 * 0.2 * optimum_usd
+    )
+    assert value_of(priced, course(1.5, 1.0), "regret", 0.0) == 2.0, "the optimum was run: nothing is too dear"
+    assert math.isinf(value_of(priced, replace(course(math.inf), cno_at_stop=math.inf), "regret", 0.0))
+
+
+def test_distance_is_read_where_the_money_is(priced):
+    mean_usd = float(priced.problem.tariff.charges(priced.measurements.seconds, priced.problem.price).mean())
+    path = course(math.inf, 1.5, 1.0)
+    assert value_of(priced, path, "distance", 2.0 / mean_usd) == pytest.approx(0.5)
+    assert math.isinf(value_of(priced, path, "distance", 1.9 / mean_usd))
+    assert value_of(priced, path, "distance", 99.0 / mean_usd) == 0.01, "nearer than anybody cares"
+
+
+@pytest.fixture
+def priced() -> ReplayJob:
+    small = small_share_job()
+    best = optimum(small.problem, small.measured)
+    assert best is not None
+    return ReplayJob("shares", small.problem, small.measured, best)

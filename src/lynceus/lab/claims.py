@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lynceus.errors import InputError
 from lynceus.lab.facts import fact
-from lynceus.lab.spec import ClaimSpec, MeasureSpec
+from lynceus.lab.spec import ClaimSpec, MeasureSpec, chosen
 from lynceus.lab.statistics import BySeed, Estimate, estimate, ratio
 from lynceus.replay import ReplayJob
 
@@ -47,7 +47,7 @@ Values = Callable[[str, str, str, MeasureSpec], BySeed]
 
 def judge(claim: ClaimSpec, jobs: Sequence[str], values: Values, loaded: Callable[[str], ReplayJob]) -> Judged:
     """Measure what the claim speaks of, and compare."""
-    found = measured(claim.measure, claim.measure.jobs or list(jobs), values, loaded)
+    found = measured(claim.measure, chosen(jobs, claim.measure.jobs), values, loaded)
     if found is None or math.isnan(found.value):
         return Judged(claim, None, Verdict.UNMEASURED)
     return Judged(claim, found, verdict(found, claim.holds, claim.direction))

@@ -10,7 +10,7 @@ import numpy as np
 
 from lynceus.lab.experiment import Place
 from lynceus.lab.facts import cno_of_all, disjoint
-from lynceus.lab.spec import FigureSpec
+from lynceus.lab.spec import FigureSpec, chosen
 from lynceus.lab.statistics import FloatArray, estimate, quantiles
 from lynceus.replay import Replay
 
@@ -38,7 +38,7 @@ def curve(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
 
 
 def _jobs(evidence: Evidence, figure: FigureSpec) -> list[str]:
-    return [job for job in figure.jobs or evidence.jobs if job in evidence.jobs]
+    return chosen(evidence.jobs, figure.jobs)
 
 
 def _places(evidence: Evidence, figure: FigureSpec, job: str, variant: str) -> list[Place]:

@@ -13,7 +13,7 @@ from lynceus.document.complaint import hint
 from lynceus.errors import InputError
 from lynceus.lab.cell import Cell, Setting
 from lynceus.lab.peers import peer_named
-from lynceus.lab.spec import ArmSpec, ExperimentSpec, OptionsSpec, WorldSpec
+from lynceus.lab.spec import ArmSpec, ExperimentSpec, OptionsSpec, WorldSpec, chosen
 from lynceus.policy import preset
 from lynceus.policy.compose import compose, describe
 from lynceus.replay import shipped_jobs
@@ -169,7 +169,7 @@ def _check_names(document: Document, experiment: Experiment) -> None:
                     f"{document.at(*at, field)}: there is no variant {variant!r} in this experiment{hint(variant, variants)}"
                 )
         for job in measure.jobs or ():
-            if job not in experiment.jobs:
+            if not chosen(experiment.jobs, [job]):
                 raise InputError(
                     f"{document.at(*at, 'jobs')}: the experiment has no job {job!r}{hint(job, experiment.jobs)}"
                 )

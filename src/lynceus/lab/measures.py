@@ -12,6 +12,10 @@ from lynceus.lab.statistics import BySeed
 from lynceus.replay import Replay, ReplayJob
 from lynceus.replay.score import TOLERANCE
 
+FUTURE_RUNS = 100
+"""Runs of a job after its exploration, over which regret is counted."""
+NEAR = 0.01
+
 
 def by_seed(job: ReplayJob, replays: Sequence[Replay], quantity: Quantity, level: float = 1.1) -> BySeed:
     """A quantity of every replay; seeds in which it is not defined (no run was stopped, no decision made) are left out."""
@@ -35,6 +39,10 @@ def value_of(job: ReplayJob, replay: Replay, quantity: Quantity, level: float) -
         return (1.0 if replay.cno_at_stop is None else replay.cno_at_stop) - 1.0
     if quantity == "violations":
         return float(replay.cno_at_stop is not None and math.isinf(replay.cno_at_stop))
+    if quantity == "regret":
+        return regret_usd(job, replay)
+    if quantity == "distance":
+        return distance(job, replay, level)
     if quantity == "nex":
         return float(len(steps))
     if quantity == "spent":
@@ -43,6 +51,24 @@ def value_of(job: ReplayJob, replay: Replay, quantity: Quantity, level: float) -
         thought = [step.decision_s for step in steps if step.modelled]
         return float(np.mean(thought)) if thought else math.nan
     return estimation_error(job, replay)
+
+
+def regret_usd(job: ReplayJob, replay: Replay) -> float:
+    """What an exploration cost, and what the next runs of the job cost more than they need to with what it recommended."""
+    spent = replay.steps[-1].spent_usd if replay.steps else 0.0
+    excess = (1.0 if replay.cno_at_stop is None else replay.cno_at_stop) - 1.0
+    return spent + FUTURE_RUNS * excess * job.optimum.cost_usd
+
+
+def distance(job: ReplayJob, replay: Replay, means: float) -> float:
+    """CNO − 1 of the best known once `means` times the mean cost of a configuration had been spent; infinite: nothing was known.
+
+    Nobody cares about less than `NEAR`, and ratios of distances would be ratios of nothing.
+    """
+    problem = job.problem
+    usd = means * float(problem.tariff.charges(job.measurements.seconds, problem.price).mean())
+    known = [step.cno for step in replay.steps if step.spent_usd <= usd * (1 + TOLERANCE)]
+    return max(known[-1] - 1.0, NEAR) if known else math.inf
 
 
 def settled(replay: Replay, level: float) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -64,12 +66,35 @@ class ArmSpec(Section):
     """Fewer seeds than the experiment has, for a competitor that thinks long."""
 
 
-Quantity = Literal["money", "settled", "trials", "dfo", "nex", "decision", "error", "spent", "violations", "broken"]
-"""Dollars until a CNO first, or for good; trials until it; distance from the optimum of the recommendation; number of explorations;
-seconds per decision; error of the estimates told of stopped runs; money of a whole replay; share of recommendations at the end, or all
-along the way, that break a limit."""
+Quantity = Literal[
+    "money",
+    "settled",
+    "trials",
+    "dfo",
+    "distance",
+    "regret",
+    "nex",
+    "decision",
+    "error",
+    "spent",
+    "violations",
+    "broken",
+]
+"""Dollars until a CNO first, or for good; trials until it; distance from the optimum of the recommendation; distance of the best known
+after `level` times the mean cost of a configuration; cost of the exploration and of a hundred runs that are dearer than they need be;
+number of explorations; seconds per decision; error of the estimates told of stopped runs; money of a whole replay; share of
+recommendations at the end, or all along the way, that break a limit."""
 Statistic = Literal["p50", "p90", "mean", "found", "share"]
 """`found` is the mean over the seeds that got there at all; `share` says how many those are."""
+
+
+def chosen(jobs: Sequence[str], patterns: Sequence[str] | None) -> list[str]:
+    """Those of an experiment's jobs that a claim or a figure names; nothing named: all.
+
+    >>> chosen(["scout/a", "scout/b", "tensorflow/a"], ["scout/*"])
+    ['scout/a', 'scout/b']
+    """
+    return [job for job in jobs if patterns is None or any(fnmatchcase(job, pattern) for pattern in patterns)]
 
 
 class MeasureSpec(Section):
@@ -86,7 +111,7 @@ class MeasureSpec(Section):
     to: str | None = None
     """The competitor in the denominator."""
     jobs: list[str] | None = None
-    """Jobs that are joined by a geometric mean (ratios, savings) or a mean; nothing: all of the experiment."""
+    """Jobs (or patterns of them) that are joined by a geometric mean (ratios, savings) or a mean; nothing: all of the experiment."""
     variant: str | None = None
     to_variant: str | None = None
     """The denominator's variant, where it differs."""
