@@ -33,6 +33,8 @@ trial: {grace: 1s, parallel: 2, timeout: none}
 executor: {kind: ray, address: "ADDRESS", num_cpus: "${n}", resources: {"${vm}": "${n}"}, node_folder: HERE/node}
 storage: sqlite:///lynceus.db
 """
+OPEN_USD = 6.0
+"""What a run of one node may cost within ten minutes."""
 
 Lynceus = Callable[..., tuple[int, str, str]]
 
@@ -135,6 +137,31 @@ def test_four_side_by_side_within_the_budget(lynceus: Lynceus, tmp_path: Path, c
     charged = sum(row["runtime_s"] * 0.01 * row["params"]["n"] for row in rows)
     assert facts["spent_usd"] == pytest.approx(charged, rel=1e-6)
     assert sum(one["seconds"] for one in outcomes) == pytest.approx(sum(row["runtime_s"] for row in rows))
+
+
+def test_what_open_trials_may_cost_is_set_aside(lynceus: Lynceus, tmp_path: Path, cluster: Bench) -> None:
+    """Seen in the ledger by another process: three of four may be open at once; money that they do not need lets the fourth begin."""
+    hold = 'touch "$FOLDER/at-$LYNCEUS_TRIAL"; until [ -e "$FOLDER/go" ]; do sleep 0.05; done'
+    text = JOB.replace("run: |\n", f"run: |\n  {hold}\n").replace("parallel: 2", "parallel: 4")
+    text = text.replace("cost: 100", "cost: 18").replace("n: [1, 2]", "n: [1]").replace("<= 30s", "<= 10m")
+    text = text.replace("vm: [m.large, m.xlarge]", "vm: [a, b, c, d]").replace(", timeout: none", "")
+    write(tmp_path, cluster, re.sub(r"num_cpus.*?\}, ", "num_cpus: 1, ", text))
+    command = [sys.executable, "-m", "lynceus.cli", "run", "job.yaml", "-y"]
+    worker = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    eventually(lambda: len(list(tmp_path.glob("at-*"))) == 3)
+    (facts,) = json.loads(lynceus("status -o json")[1])
+    rows = json.loads(lynceus("trials on-ray -o json")[1])
+    assert [row["state"] for row in rows] == ["RUNNING"] * 3
+    assert facts["reserved_usd"] == pytest.approx(3 * OPEN_USD)
+    assert facts["spent_usd"] == 0
+    assert list(tmp_path.glob("at-3")) == [], "a fourth one would be more than there is"
+    (tmp_path / "go").touch()
+    assert worker.wait() == 0
+    (facts,) = json.loads(lynceus("status -o json")[1])
+    rows = json.loads(lynceus("trials on-ray -o json")[1])
+    assert [row["state"] for row in rows] == ["COMPLETE"] * 4, "what the first ones did not need was given back"
+    assert facts["reserved_usd"] == 0
+    assert facts["spent_usd"] == pytest.approx(sum(row["charged_usd"] for row in rows))
 
 
 def test_a_study_stops_with_a_sentence_and_keeps_its_trials(lynceus: Lynceus, tmp_path: Path) -> None:

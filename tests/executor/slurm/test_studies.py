@@ -34,6 +34,8 @@ executor: {type: slurm, nodes: "${n}", constraint: "${machine}", cpus: 2, memory
 storage: sqlite:///lynceus.db
 """
 
+OPEN_USD = 6.0
+"""What a run of one node may cost within ten minutes."""
 
 Lynceus = Callable[..., tuple[int, str, str]]
 
@@ -98,6 +100,31 @@ def test_runs_go_side_by_side_within_the_budget(slurm: SlurmBench, lynceus: Lync
     assert max(began for began, _ in spans) < min(ended for _, ended in spans), (
         "all four were under way at the same time"
     )
+
+
+def test_what_open_trials_may_cost_is_set_aside(slurm: SlurmBench, lynceus: Lynceus, tmp_path: Path) -> None:
+    """Seen in the ledger by another process: three of four may be open at once; money that they do not need lets the fourth begin."""
+    hold = 'touch "at-$LYNCEUS_TRIAL"; until [ -e "go" ]; do sleep 0.05; done'
+    text = JOB.replace("run: |\n", f"run: |\n  {hold}\n").replace("parallel: 2", "parallel: 4")
+    text = text.replace("cost: 100", "cost: 18").replace("n: [1, 2]", "n: [1]").replace("<= 30s", "<= 10m")
+    text = text.replace('word: ["it\'s $(odd)"]', "word: [a, b]")
+    write(tmp_path, re.sub(r'nodes: "\S+", constraint: "\S+", ', "", re.sub(r"  srun.*\n", "", text)))
+    command = [sys.executable, "-m", "lynceus.cli", "run", "job.yaml", "-y"]
+    worker = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    eventually(lambda: len(list(tmp_path.glob("at-*"))) == 3)
+    (facts,) = json.loads(lynceus("status -o json")[1])
+    rows = json.loads(lynceus("trials on-slurm -o json")[1])
+    assert [row["state"] for row in rows] == ["RUNNING"] * 3
+    assert facts["reserved_usd"] == pytest.approx(3 * OPEN_USD)
+    assert facts["spent_usd"] == 0
+    assert list(tmp_path.glob("at-3")) == [], "a fourth one would be more than there is"
+    (tmp_path / "go").touch()
+    assert worker.wait() == 0
+    (facts,) = json.loads(lynceus("status -o json")[1])
+    rows = json.loads(lynceus("trials on-slurm -o json")[1])
+    assert [row["state"] for row in rows] == ["COMPLETE"] * 4, "what the first ones did not need was given back"
+    assert facts["reserved_usd"] == 0
+    assert facts["spent_usd"] == pytest.approx(sum(row["charged_usd"] for row in rows))
 
 
 def by_number(outcomes: list[dict[str, Any]], lynceus: Lynceus) -> list[tuple[dict[str, Any], dict[str, Any]]]:
