@@ -3,10 +3,12 @@
     python -m benchmarks.executors local slurm
 
 `one` is a trial from its launch until its outcome is known, one after another; `four` is the same with four trials under way, per trial.
-What a job itself takes (a millisecond) is part of it; deciding and storing are not.
+What a job itself takes (a millisecond) is part of it; deciding and storing are not. The machine's load average before and after is printed,
+because on a busy machine everything takes longer.
 """
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
@@ -37,8 +39,6 @@ def local(folder: Path) -> Iterator[dict[str, Any]]:
 @contextmanager
 def slurm(folder: Path) -> Iterator[dict[str, Any]]:
     """Four nodes on loopback; the controller is asked twice a second only when an outcome is missing."""
-    import os
-
     import slurm_bench
 
     with slurm_bench.slurm(folder / "slurm") as bench:
@@ -60,8 +60,6 @@ def ray(folder: Path) -> Iterator[dict[str, Any]]:
 @contextmanager
 def skypilot(folder: Path) -> Iterator[dict[str, Any]]:
     """Its API server, an sshd and the Slurm on loopback; clusters stay warm, so only the first trial of each starts one."""
-    import os
-
     import skypilot_bench
 
     with skypilot_bench.skypilot_bench(folder / "sky") as bench:
@@ -113,10 +111,11 @@ def main() -> None:
     asked.add_argument("backends", nargs="*", default=["local", "slurm"], choices=[*BACKENDS], metavar="BACKEND")
     asked.add_argument("--trials", type=int, default=12)
     words = asked.parse_args()
-    print("| executor | one at a time, s per trial | four at a time, s per trial |\n|---|---|---|")
+    print("| executor | one at a time, s per trial | four at a time, s per trial | load |\n|---|---|---|---|")
     for name in words.backends:
+        before = os.getloadavg()[0]
         one, four = rows(name, words.trials)
-        print(f"| {name} | {one:.2f} | {four:.2f} |", flush=True)
+        print(f"| {name} | {one:.2f} | {four:.2f} | {before:.1f} to {os.getloadavg()[0]:.1f} |", flush=True)
 
 
 if __name__ == "__main__":
