@@ -28,8 +28,8 @@ deadline at an average price, give or take a factor of e^0.5, and to fall with t
 CAPPED = Timeout(IncumbentCap(first_runs_too=True), TruncatedMean())
 """Every run, the first included, is stopped at the deadline or at the incumbent's cost. The process treats it as a lower bound."""
 
-WORTHWHILE = GittinsStop(future_runs=100.0, patience=8)
-"""Stop when, eight times in a row, a dollar of search was expected to save less than a dollar over the next hundred runs of the job."""
+WORTHWHILE = GittinsStop(future_runs=100.0, patience=3)
+"""Stop when, three times in a row, a dollar of search was expected to save less than a dollar over the next hundred runs of the job."""
 
 
 def default(lookahead: int | None, timeout: Timeout | None) -> Policy:
