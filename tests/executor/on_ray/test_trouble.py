@@ -1,5 +1,6 @@
 """What goes wrong on clusters, on the real thing: nodes die, nothing is large enough, the head cannot be reached, disks are full."""
 
+import base64
 import contextlib
 import os
 import signal
@@ -88,6 +89,22 @@ def test_a_run_gives_its_nodes_back_though_lynceus_is_gone(tmp_path: Path, clust
     assert outcome.end is End.FINISHED
     assert runs.executor.output(ticket) == b"said\n"
     assert not runs.on_cluster()
+
+
+def test_the_last_words_of_a_run_that_was_ended_are_no_leftover(tmp_path: Path, cluster: Bench, line: Line) -> None:
+    """A keeper may give a sign of life while it is being ended, after everything of its run was forgotten."""
+    runs = Runs(tmp_path, cluster.address, _LONG, line=line)
+    runs.until_there(runs.launch(), "ready")
+    (held,) = runs.on_cluster()
+    runs.executor.end(held)
+    runs.nobody_lives()
+    until = time.monotonic() + 60
+    while runs.on_cluster():  # the cluster takes a moment to forget its keeper
+        assert time.monotonic() < until, runs.on_cluster()
+        time.sleep(0.1)
+    for _ in range(2):
+        line.ask("ship", name=f"{held.name}/alive", packed=base64.b64encode(b"1.5").decode())
+        assert not runs.on_cluster()
 
 
 def test_several_nodes_know_each_other_and_end_together(tmp_path: Path, cluster: Bench, line: Line) -> None:

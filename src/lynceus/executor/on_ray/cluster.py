@@ -193,8 +193,15 @@ class Cluster:
             claim |= {"cleared_s": time.time(), "seconds": _number(keeper.get(f"{name}/alive"))}
             keeper.put(f"{name}/claim", json.dumps(claim).encode())
         self._remove(name)
+        self._forget_run(name)
+
+    def _forget_run(self, name: str) -> None:
+        """All but that it was claimed."""
         for part in _FORGOTTEN:
             self.forget(f"{name}/{part}")
+
+    def _cleared(self, name: str) -> bool:
+        return "cleared_s" in json.loads(keeper.get(f"{name}/claim") or b"{}")
 
     def _remove(self, name: str) -> None:
         """Removing the group ends every actor in it, and with them their jobs."""
@@ -230,7 +237,11 @@ class Cluster:
             if actor["namespace"] == keeper.NAMESPACE and actor["name"].startswith(PREFIX):
                 found.setdefault(actor["name"].partition("#")[0], []).append("a keeper")
         for name, parts in self._parts().items():
-            if parts != {"claim"}:
+            if parts == {"claim"}:
+                continue
+            if name not in found and self._cleared(name):
+                self._forget_run(name)  # last words of a keeper that was ended, written after the run was cleared
+            else:
                 found.setdefault(name, []).append("notes")
         return {name: ", ".join(held) for name, held in found.items()}
 
