@@ -25,7 +25,10 @@ def sky(sky_session: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return sky_session
 
 
-@pytest.fixture(scope="session")
-def sky_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One teardown ledger for all conformance checks, so that they can use each other's warm clusters."""
-    return tmp_path_factory.mktemp("ledger")
+@pytest.fixture(scope="module")
+def sky_ledger(sky_session: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One teardown ledger for all conformance checks, so that they can use each other's warm clusters; none outlives them."""
+    ledger = tmp_path_factory.mktemp("ledger")
+    yield ledger
+    if warm := [path.stem for path in ledger.glob("lyn-*.json")]:
+        sky_session.sky("down", "--yes", *warm)
