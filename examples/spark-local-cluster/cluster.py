@@ -23,14 +23,16 @@ FOLDER = Path(__file__).resolve().parent / ".cluster"
 PORT = int(os.environ.get("SPARK_DEMO_PORT", "17077"))
 MASTER = f"spark://127.0.0.1:{PORT}"
 WORKERS = {"large": (2, "3g"), "small": (1, "1536m")}
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
+FRUGAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""JVMs that live for seconds, or that only wait, gain nothing from the optimising compiler or from collectors with threads of their own."""
 
 
 def spark_class(name: str, log: str, *arguments: str) -> int:
     """Start one of Spark's daemons in a session of its own; returns its process number."""
     home = Path(pyspark.__file__).parent
     environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "384m"}
-    environment["PYSPARK_PYTHON"] = sys.executable
+    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_JAVA_OPTS": FRUGAL}
     with (FOLDER / f"{log}.log").open("ab") as output:
         started = subprocess.Popen(
             [str(home / "bin" / "spark-class"), name, *arguments],

@@ -8,7 +8,7 @@ import cluster
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-ROWS = 400_000
+ROWS = 200_000
 TRY_AGAIN = 75
 """The exit code that says: the cluster is at fault, not this configuration."""
 
@@ -26,6 +26,8 @@ def main() -> None:
         sys.exit(TRY_AGAIN)
 
     settings = {
+        "spark.driver.extraJavaOptions": cluster.FRUGAL,
+        "spark.executor.extraJavaOptions": cluster.FRUGAL,
         "spark.executor.memory": options.memory,
         "spark.executor.cores": options.cores,
         "spark.cores.max": options.cores * options.executors,

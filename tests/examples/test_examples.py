@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from slurm_bench import SlurmBench
 
@@ -108,6 +111,18 @@ def test_cores_are_really_limited(tmp_path: Path) -> None:
         assert rows[2]["cores"] == 2
 
 
+def spark_baseline_usd(folder: Path) -> float:
+    """What a run of the example's baseline costs on the cluster that is up: it is measured once more than the search needs."""
+    job = yaml.safe_load((folder / "job.yaml").read_text())
+    given = job["baseline"]
+    words = [str(given[name]) for name in ("workers", "executors", "executor_cores", "executor_memory", "partitions")]
+    options = zip(("--workers", "--executors", "--cores", "--memory", "--partitions"), words, strict=True)
+    began = time.monotonic()
+    command = [sys.executable, "sales.py", *itertools.chain.from_iterable(options)]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return float(job["derived"]["worker_usd"]["values"][given["workers"]]) * (time.monotonic() - began) / 3600
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pip install 'lynceus[spark]'")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs a JDK: apt-get install openjdk-17-jre-headless")
@@ -120,6 +135,8 @@ def test_spark_local_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     try:
         found, rows = searched("spark-local-cluster", tmp_path, None)
         check_answer(found, rows)
+        on_time = [row for row in rows if row["state"] == "COMPLETE" and row["keeps_limits"]]
+        assert on_time, "the deadline is wide: runs are on time even where other work goes on"
         ran = {name: list((folder / ".cluster" / f"work-{name}").glob("app-*")) for name in ("large", "small")}
         asked = {row["params"]["workers"] for row in rows}
         assert len(rows) >= 3
@@ -130,6 +147,7 @@ def test_spark_local_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
                 assert row["metrics"]["rows_per_s"] > 0
                 (told,) = folder.glob(f".lynceus/*/{row['number']}/stdout")
                 assert f"on {row['params']['executors']} executors" in told.read_text()
+        assert found["best"]["cost_usd"] <= spark_baseline_usd(folder)
     finally:
         subprocess.run([sys.executable, "cluster.py", "stop"], cwd=folder, check=True)
     notes = (folder / ".cluster").glob("*.pid")
