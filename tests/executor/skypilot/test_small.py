@@ -133,6 +133,7 @@ def test_every_cluster_takes_itself_down_when_idle(small: SmallSky, study: Calla
     (record,) = small.records()
     assert record["down"] is True
     assert record["idle_minutes"] == 22, "later than we would do it ourselves"
+    assert record["wait_for"] == "jobs", "somebody's ssh session does not keep it up"
 
 
 def test_a_warm_cluster_of_the_same_shape_is_used_again_and_nobody_pays_for_its_boot_twice(

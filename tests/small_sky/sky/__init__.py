@@ -16,6 +16,8 @@ import uuid
 from pathlib import Path
 from types import SimpleNamespace
 
+from sky.skylet.autostop_lib import AutostopWaitFor
+
 __version__ = "0.0-small"
 _HOME = Path(os.environ["SMALL_SKY"])
 _MARK = "SMALL_SKY_CLUSTER"
@@ -96,7 +98,9 @@ def _cluster(name: str) -> Path:
     return folder
 
 
-def launch(task: Task, cluster: str, idle_minutes_to_autostop: int, down: bool) -> str:
+def launch(
+    task: Task, cluster: str, idle_minutes_to_autostop: int, down: bool, wait_for: AutostopWaitFor | None = None
+) -> str:
     _trouble("unreachable")
     try:
         _trouble("launch")
@@ -111,6 +115,7 @@ def launch(task: Task, cluster: str, idle_minutes_to_autostop: int, down: bool) 
         record = {
             "idle_minutes": idle_minutes_to_autostop,
             "down": down,
+            "wait_for": None if wait_for is None else wait_for.value,
             "task": task.config,
             "launched_at": time.time(),
         }

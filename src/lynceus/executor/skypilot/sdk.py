@@ -24,6 +24,14 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _OPEN = ("PENDING", "RUNNING")
 
 
+def _jobs_alone() -> dict[str, Any]:
+    """Only jobs keep a cluster up. SkyPilot also counts ssh sessions, even those that were forgotten or are of others on the node."""
+    try:
+        return {"wait_for": importlib.import_module("sky.skylet.autostop_lib").AutostopWaitFor.JOBS}
+    except (ImportError, AttributeError):
+        return {}  # an older SkyPilot, which has no such choice
+
+
 class Sdk:
     """What Lynceus wants of SkyPilot, one method per word of the protocol."""
 
@@ -42,7 +50,9 @@ class Sdk:
             if warm:
                 request = self._sky.exec(made, cluster)
             else:
-                request = self._sky.launch(made, cluster, idle_minutes_to_autostop=idle_minutes, down=True)
+                request = self._sky.launch(
+                    made, cluster, idle_minutes_to_autostop=idle_minutes, down=True, **_jobs_alone()
+                )
         finally:
             self._asked_for[cluster].set()
         job, _ = self._sky.get(request)
