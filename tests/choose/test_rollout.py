@@ -12,7 +12,7 @@ import pytest
 from lynceus.acquisition.gains import ConstrainedImprovement
 from lynceus.choose import LocalSearch, Quadrature, RandomRows, Rollout, TopRows
 from lynceus.distribution import LogNormal, Normal
-from lynceus.history import Plan
+from lynceus.history import End, Observation, Order, Outcome, Plan, Reason
 from lynceus.parts import Surrogate
 from lynceus.policy import preset
 from lynceus.problem import Budget, Tariff
@@ -386,10 +386,17 @@ def test_a_plan_carries_what_the_chooser_thought() -> None:
     assert plan.path[0] != plan.row
 
 
-def test_without_observations_luck_is_a_way_on() -> None:
-    job = JOBS["deadline"]
-    plan = planned(Rollout(ConstrainedImprovement(), depth=2), Situation.present(job.problem, ()), Trees())
-    assert plan.why == "random, one of 24 left"
+def test_before_the_first_result_runs_are_cheap() -> None:
+    problem = JOBS["deadline"].problem
+    plan = planned(Rollout(ConstrainedImprovement(), depth=2), Situation.present(problem, ()), Trees())
+    assert problem.price[plan.row] == problem.price.min()
+
+
+def test_after_failures_luck_is_a_way_on() -> None:
+    problem = JOBS["deadline"].problem
+    failed = Observation(Order(0, 0, 600.0, 1.0, Plan(0, why="cheap")), Outcome(End.FAILED, 1.0, 0.01, reason=Reason.OOM), None)
+    plan = planned(Rollout(ConstrainedImprovement(), depth=2), Situation.present(problem, (failed,)), Trees())
+    assert plan.why == "random, one of 23 left"
 
 
 @pytest.mark.parametrize(

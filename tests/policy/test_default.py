@@ -108,3 +108,13 @@ def test_without_a_deadline_it_minimises_cost_alone() -> None:
     best = recommend(problem, POLICY, history, seed=3)
     assert best is not None
     assert best.cost_usd <= 1.25 * (seconds * problem.price).min()
+
+
+def test_several_workers_start_with_the_cheapest() -> None:
+    problem = Problem(space(6), limits=(Limit("time", 600.0),))
+    pending: tuple = ()
+    for _ in range(4):
+        order = decide(problem, POLICY, (), seed=3, pending=pending)
+        assert not isinstance(order, Stopped)
+        pending = (*pending, order)
+    assert sorted(problem.price[[order.row for order in pending]]) == sorted(problem.price)[:4]

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from lynceus.choose.imagine import Quadrature, imagine
-from lynceus.choose.simple import Uniform
+from lynceus.choose.simple import ByPrice, Uniform
 from lynceus.history import Plan
 from lynceus.parts import Gain, Picked, PicksRows, Shortlist, Surrogate, single
 from lynceus.situation import (
@@ -64,8 +64,9 @@ class Rollout:
         if surrogate is None:
             raise ValueError("a rollout needs a surrogate; this policy has none")
         if not len(situation.rows):
-            # Every run so far failed or taught nothing; a model has nothing to say, and luck is a way on.
-            return Uniform()(situation, surrogate, seed)
+            # Several workers start before anything is known: cheaply, one by one. When runs failed or taught nothing, luck is a way on.
+            blind = Uniform() if situation.history else ByPrice()
+            return blind(situation, surrogate, seed)
         belief = surrogate(situation, seed)
         gain = single(self.gain(belief, situation))
         usd = single(self._charge(belief, situation))
