@@ -114,3 +114,8 @@ def test_jobs_are_what_is_tested_across_jobs():
     assert across_jobs([0.1, 0.1001, 0.1002, 0.1003]) == pytest.approx(0.125), "four jobs never suffice"
     assert across_jobs([1.0, 1.0]) == 1.0
     assert across_jobs([math.inf, 2.0, 3.0, 4.0, 5.0, 6.0]) == across_jobs([9.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+
+
+def test_a_ratio_between_two_who_each_failed_once_is_no_number_and_no_warning() -> None:
+    never, got = {0: math.inf, 1: math.inf}, {0: 1.0, 1: 2.0}
+    assert math.isnan(ratio([never, got], [got, never], "p50").value)

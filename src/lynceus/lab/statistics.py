@@ -74,8 +74,9 @@ def quantiles(sample: FloatArray, q: float) -> FloatArray:
 def estimate(jobs: Sequence[BySeed], name: Statistic, seed: int = 0) -> Estimate:
     """The statistic of one competitor, averaged over jobs."""
     samples = [np.array(list(values.values()), dtype=float) for values in jobs]
-    point = float(np.mean([statistic(sample, name) for sample in samples]))
-    drawn = np.mean([statistic(_resampled(sample, seed, i), name) for i, sample in enumerate(samples)], axis=0)
+    with np.errstate(invalid="ignore"):  # `found` has no value where no seed got there
+        point = float(np.mean([statistic(sample, name) for sample in samples]))
+        drawn = np.mean([statistic(_resampled(sample, seed, i), name) for i, sample in enumerate(samples)], axis=0)
     return _interval(point, drawn, min(len(sample) for sample in samples))
 
 
@@ -95,7 +96,8 @@ def ratio(numerator: Sequence[BySeed], denominator: Sequence[BySeed], name: Stat
         points.append(_log_ratio(statistic(pair[0], name), statistic(pair[1], name)))
         drawn.append(_log_ratio(statistic(pair[0][picks], name), statistic(pair[1][picks], name)))
         fewest = min(fewest, len(seeds))
-    return _interval(float(np.exp(np.mean(points))), np.exp(np.mean(drawn, axis=0)), int(fewest))
+    with np.errstate(invalid="ignore"):  # one never got there on one job, the other on another: no number
+        return _interval(float(np.exp(np.mean(points))), np.exp(np.mean(drawn, axis=0)), int(fewest))
 
 
 def signed_rank(numerator: BySeed, denominator: BySeed) -> float:
