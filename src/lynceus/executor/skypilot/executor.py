@@ -37,7 +37,7 @@ from lynceus.supervisor.output import read_output
 _REMOTE_WORKDIR = "~/sky_workdir"
 _LOOK_S = 1.0
 _DOWN_AGAIN_S = 30.0
-_CLOSE_S = 180.0
+_CLOSE_S = 600.0
 """How long we wait, when we leave, for the end of clusters that nobody needs; the API server goes on without us."""
 _GC_S = 600.0
 
