@@ -73,7 +73,9 @@ def main() -> None:
         for name, workers, both in pool.imap_unordered(cell, work, chunksize=4):
             found.setdefault((name, workers), []).append(both)
     print(f"{options.seeds} seeds per job; ratios to one worker\n")
-    print("| family | workers | money, p50 | money, p90 | wall clock, p50 | wall clock, p90 |\n|---|---|---|---|---|---|")
+    print(
+        "| family | workers | money, p50 | money, p90 | wall clock, p50 | wall clock, p90 |\n|---|---|---|---|---|---|"
+    )
     for family in FAMILIES:
         for workers in WORKERS:
             ratios = [_ratios(found, name, workers) for name in jobs if name.startswith(family)]
@@ -84,9 +86,7 @@ def main() -> None:
 def _ratios(found: dict[tuple[str, int], list[tuple[float, float]]], name: str, workers: int) -> list[float]:
     """Money at p50 and p90, then wall clock, of some workers over one."""
     many, one = np.array(found[name, workers]), np.array(found[name, 1])
-    return [
-        float(np.quantile(many[:, what], q) / np.quantile(one[:, what], q)) for what in (0, 1) for q in (0.5, 0.9)
-    ]
+    return [float(np.quantile(many[:, what], q) / np.quantile(one[:, what], q)) for what in (0, 1) for q in (0.5, 0.9)]
 
 
 if __name__ == "__main__":

@@ -394,7 +394,9 @@ def test_before_the_first_result_runs_are_cheap() -> None:
 
 def test_after_failures_luck_is_a_way_on() -> None:
     problem = JOBS["deadline"].problem
-    failed = Observation(Order(0, 0, 600.0, 1.0, Plan(0, why="cheap")), Outcome(End.FAILED, 1.0, 0.01, reason=Reason.OOM), None)
+    failed = Observation(
+        Order(0, 0, 600.0, 1.0, Plan(0, why="cheap")), Outcome(End.FAILED, 1.0, 0.01, reason=Reason.OOM), None
+    )
     plan = planned(Rollout(ConstrainedImprovement(), depth=2), Situation.present(problem, (failed,)), Trees())
     assert plan.why == "random, one of 23 left"
 
