@@ -13,6 +13,7 @@ from lynceus.lab.campaign import run_cells
 from lynceus.lab.curves import course
 from lynceus.lab.engines import InProcess
 from lynceus.lab.experiment import Place, load_experiment
+from lynceus.lab.figures import draw
 from lynceus.lab.page import page
 from lynceus.lab.pooled import pooled
 from lynceus.lab.report import read_summaries, write_page, write_summaries
@@ -130,3 +131,15 @@ def test_peers_are_pooled_over_families(experiment_file, store, tmp_path):
         ],
         {},
     )
+
+
+def test_a_bar_of_somebody_who_never_got_there_says_so(tmp_path):
+    pytest.importorskip("matplotlib")
+    line = {"x": ["a"], "low": [None], "high": [None]}
+    lines = [{**line, "label": "lost", "y": [None]}, {**line, "label": "found", "y": [2.0]}]
+    panels = [{"title": "job", "x": "", "y": "money", "lines": lines}]
+    curves = [{"kind": "bars", "title": "Money", "log": True, "panels": panels}]
+    (picture,) = draw({"name": "mine", "curves": curves}, tmp_path, ("svg",))
+    drawn = picture.read_text(encoding="utf-8")
+    assert "<!-- never -->" in drawn
+    assert drawn.index("<!-- lost -->") < drawn.index("<!-- found -->")

@@ -61,7 +61,11 @@ def _picture(figure: dict[str, Any], panels: list[dict[str, Any]]) -> Any:
 def _draw(axis: Any, figure: dict[str, Any], panel: dict[str, Any]) -> None:
     for number, line in enumerate(panel["lines"]):
         if figure["kind"] == "bars":
-            axis.bar(line["x"], line["y"], color=f"C{number}")
+            axis.bar([number], _gaps(line["y"]), color=f"C{number}")
+            if line["y"] == [None]:
+                axis.text(
+                    number, 0.03, "never", transform=axis.get_xaxis_transform(), rotation=90, ha="center", fontsize=7
+                )
         elif figure["kind"] == "by-variant":
             axis.errorbar(
                 line["x"],
@@ -87,6 +91,8 @@ def _draw(axis: Any, figure: dict[str, Any], panel: dict[str, Any]) -> None:
     axis.set_xlabel(panel["x"], fontsize=8)
     axis.set_ylabel(panel["y"], fontsize=8)
     axis.tick_params(labelsize=7)
+    if figure["kind"] == "bars":
+        axis.set_xticks(range(len(panel["lines"])), [line["label"] for line in panel["lines"]], rotation=20)
     axis.grid(alpha=0.25)
 
 
