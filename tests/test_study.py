@@ -47,13 +47,14 @@ def test_ask_and_tell_find_the_best_configuration(policy: str) -> None:
     while (trial := study.ask()) is not None:
         runtime, state = run(trial)
         study.tell(trial, runtime=runtime, state=state)
-    assert study.reason == "every configuration has been run"
+    assert study.reason is not None
+    assert ("a dollar more of search" if policy == "lynceus" else "every configuration has been run") in study.reason
     assert study.best_params == {"vm": "small", "nodes": 2}
     assert study.best_value == pytest.approx(1560.0 / 3600 * 2)
     assert study.spent_usd <= 20.0
     best = study.recommend()
     assert best is not None
-    assert (best.params, best.measured, best.trials) == (study.best_params, True, 8)
+    assert (best.params, best.measured, best.trials) == (study.best_params, True, len(study.history))
     assert best.value == pytest.approx(study.best_value)
 
 

@@ -72,8 +72,8 @@ def test_a_killed_worker_is_resumed_and_gc_finds_nothing(lynceus: Lynceus, tmp_p
     assert sorted(number for number, *_ in began) == ["0", "1", "2", "3"], "every trial ran once"
     assert {(n, vm) for _, n, vm in began} == {(n, vm) for n in "12" for vm in ("m.large", "m.xlarge")}
     eventually(lambda: processes_below(tmp_path) == set())
-    code, out, err = lynceus("gc on-ray")
-    assert "nothing is left over" in out, out + err
+    # Ray removes a placement group some moments after it was told to.
+    eventually(lambda: "nothing is left over" in lynceus("gc on-ray")[1])
 
 
 def crashed(folder: Path, trials: int) -> None:
