@@ -55,8 +55,7 @@ def value_of(job: ReplayJob, replay: Replay, quantity: Quantity, level: float) -
 
 def regret_usd(job: ReplayJob, replay: Replay) -> float:
     """What an exploration cost, and what the next runs of the job cost more than they need to with what it recommended."""
-    spent = replay.steps[-1].spent_usd if replay.steps else 0.0
-    excess = (1.0 if replay.cno_at_stop is None else replay.cno_at_stop) - 1.0
+    spent, excess = (value_of(job, replay, quantity, math.nan) for quantity in ("spent", "dfo"))
     return spent + FUTURE_RUNS * excess * job.optimum.cost_usd
 
 
