@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -62,13 +63,17 @@ def executor_of(asked: dict[str, Any], problem: Problem) -> Executor:
 
 
 class Instant:
-    """Every run takes a moment of pretended time and ends at once."""
+    """Every run takes a moment of pretended time and ends at once; the first one waits until every worker has begun one."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, folder: Path, count: int) -> None:
         self._problem = problem
+        self._folder, self._count = folder, count
         self._runs: dict[str, Outcome] = {}
 
     def launch(self, request: Request) -> str:
+        (self._folder / f"met-{os.getpid()}").touch()
+        while len(list(self._folder.glob("met-*"))) < self._count:
+            time.sleep(0.01)
         ticket = f"{request.study}/{request.number}"
         ran = min(1.0 + request.row % 7, request.cap_s)
         price = float(self._problem.price[request.row])
@@ -115,7 +120,8 @@ def work(asked: dict[str, Any]) -> int:
     try:
         study = study_of(asked)
         if asked.get("instant"):
-            explore(study, Instant(study.problem), WallClock(), parallel=asked["parallel"])
+            folder, count = asked["meet"]
+            explore(study, Instant(study.problem, Path(folder), count), WallClock(), parallel=asked["parallel"])
             return 0
         executor = executor_of(asked, study.problem)
         with closing(executor):  # type: ignore[type-var]

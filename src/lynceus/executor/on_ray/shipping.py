@@ -11,18 +11,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lynceus.errors import InputError
+from lynceus.executor.databases import databases
 
 LARGEST_BYTES = 256 << 20
 """What is shipped is kept in the memory of the cluster's head."""
-_NEVER = (".git", ".hg", ".venv", "venv", "__pycache__", ".lynceus", ".mypy_cache", ".pytest_cache", "*.pyc")
+_CACHES = ("__pycache__", ".mypy_cache", ".pytest_cache", "*.pyc")
+_NEVER = (".git", ".hg", ".venv", "venv", ".lynceus", "lynceus.db", *_CACHES)
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
 def pack(folder: Path, exclude: Sequence[str] = (), *, without: Path | None = None) -> tuple[str, bytes]:
     """A digest and the packed files; equal contents give equal digests.
 
-    `exclude` holds patterns such as `*.csv` or `data/*` over paths within the folder. Version control, virtual environments and
-    caches never travel, nor does the folder `without`.
+    `exclude` holds patterns such as `*.csv` or `data/*` over paths within the folder. Version control, virtual environments, caches
+    and databases in use never travel, nor does the folder `without`.
     """
     digest, packed, size = hashlib.sha256(), io.BytesIO(), 0
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -54,7 +56,7 @@ def _files(folder: Path, exclude: Sequence[str], without: Path | None) -> list[P
         )
         found += [
             inside / one
-            for one in sorted(names)
+            for one in sorted(set(names) - databases(names))
             if (inside / one).is_file() and not _out(inside / one, folder, exclude)
         ]
     return found

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lynceus.executor.command import LocalJob, environment
+from lynceus.executor.databases import databases
 from lynceus.executor.directory import SHIPPED
 from lynceus.executor.skypilot import node
 from lynceus.supervisor import files
@@ -22,8 +23,8 @@ from lynceus.supervisor.bundle import runner
 SENT = "sent"
 """The part of a run's directory that travels; removed when it has arrived."""
 _FOLDER = "lynceus-run-"
-_STAYS = (".git", "lynceus.db", "lynceus.db-wal", "lynceus.db-shm")
-"""Never sent along with a workdir: what only Lynceus and git need."""
+_STAYS = (".git", "lynceus.db")
+"""Never sent along with a workdir: what only Lynceus and git need; nor are databases in use."""
 _LINE = re.compile(rf"{node.LINE} (\S+) (\d+) (\d+) (\S+)")
 _TROUBLE = re.compile(rf"{node.TROUBLE} (\d+)")
 TROUBLES = {
@@ -113,7 +114,8 @@ def _link_tree(source: Path, target: Path, root: Path) -> None:
     """The same files under another path, without what must not travel; nothing is copied where a link will do."""
 
     def stays(folder: str, names: list[str]) -> set[str]:
-        return {name for name in names if name in _STAYS or (Path(folder) / name).resolve() == root}
+        private = {name for name in names if name in _STAYS or (Path(folder) / name).resolve() == root}
+        return private | databases(names)
 
     shutil.copytree(source, target, symlinks=True, ignore=stays, copy_function=_link)
 
