@@ -11,6 +11,7 @@ import pytest
 
 from lynceus.acquisition.gains import ConstrainedImprovement
 from lynceus.choose import LocalSearch, Quadrature, RandomRows, Rollout, TopRows
+from lynceus.choose.rollout import _BELIEFS_PER_S
 from lynceus.distribution import LogNormal, Normal
 from lynceus.history import End, Observation, Order, Outcome, Plan, Reason
 from lynceus.parts import Surrogate
@@ -386,6 +387,22 @@ def test_a_plan_carries_what_the_chooser_thought() -> None:
     assert plan.path[0] != plan.row
 
 
+def test_an_allowance_of_time_shortens_the_look_ahead_and_then_drops_it() -> None:
+    """Three outcomes of 24 rows: what a row costs, and so from how many the time allows to look ahead."""
+    situation = situation_of(JOBS["deadline"])
+    far = Rollout(ConstrainedImprovement(), depth=1)
+    each_s = 3 * len(situation.open) / _BELIEFS_PER_S
+    whole, near = planned(far, situation, Trees()), planned(replace(far, depth=0), situation, Trees())
+    assert planned(replace(far, allowance_s=24 * each_s), situation, Trees()) == whole
+    some = planned(replace(far, allowance_s=5.5 * each_s), situation, Trees())
+    assert some == planned(replace(far, shortlist=TopRows(5)), situation, Trees())
+    assert ", 1 ahead" in some.why
+    assert planned(replace(far, allowance_s=3.5 * each_s), situation, Trees()) == near
+    assert planned(replace(far, depth=2, allowance_s=5.5 * each_s), situation, Trees()) == near, (
+        "2 ahead take 4 × as long"
+    )
+
+
 def test_before_the_first_result_runs_are_cheap() -> None:
     problem = JOBS["deadline"].problem
     plan = planned(Rollout(ConstrainedImprovement(), depth=2), Situation.present(problem, ()), Trees())
@@ -407,6 +424,7 @@ def test_after_failures_luck_is_a_way_on() -> None:
         ({"depth": -1}, "look-ahead depth -1 is negative"),
         ({"discount": 1.5}, r"discount 1.5 must lie in \[0, 1\]"),
         ({"sure": 1.0}, r"sure 1.0 in \[0, 1\)"),
+        ({"allowance_s": -1.0}, "allowance_s -1.0 must not be negative"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, float], words: str) -> None:

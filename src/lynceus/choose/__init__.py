@@ -5,6 +5,7 @@ from lynceus.choose.foresee import Foresee
 from lynceus.choose.imagine import Quadrature
 from lynceus.choose.promising import Promising
 from lynceus.choose.rollout import Rollout
+from lynceus.choose.scarce import ByBudget
 from lynceus.choose.shares import AtEveryShare, OnShares
 from lynceus.choose.shortlist import LocalSearch, RandomRows, TopRows, TopShare
 from lynceus.choose.simple import ByPrice, FirstOf, Uniform, Within
@@ -12,6 +13,7 @@ from lynceus.choose.simple import ByPrice, FirstOf, Uniform, Within
 __all__ = [
     "Amount",
     "AtEveryShare",
+    "ByBudget",
     "ByPrice",
     "CheapFirst",
     "FirstOf",

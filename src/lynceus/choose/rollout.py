@@ -6,12 +6,14 @@ situation only its owner (the first row), its weight, the row chosen there and t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from lynceus.choose.imagine import Quadrature, imagine
+from lynceus.choose.shortlist import TopRows
 from lynceus.choose.simple import ByPrice, Uniform
 from lynceus.history import Plan
 from lynceus.parts import Gain, Picked, PicksRows, Shortlist, Surrogate, single
@@ -30,6 +32,11 @@ from lynceus.units import format_money
 
 _CHUNK = 2_000_000
 """Numbers per array when whole beliefs of a level are made and dropped piece by piece: a few tens of megabytes."""
+_BELIEFS_PER_S = 500_000
+"""Rows of imagined situations that a Gaussian process which knows 40 runs judges in a second on one core (`benchmarks.decision`).
+A constant and no clock, because a decision must be the same whenever and wherever it is made again."""
+_FEWEST = 4
+"""A look ahead from fewer rows than this chooses hardly anything."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,8 @@ class Rollout:
     """β: a row is a candidate when its full run fits into the money left with this probability; 0 asks nothing."""
     shortlist: Shortlist | None = None
     """Which rows are looked ahead from; nothing: all candidates."""
+    allowance_s: float = math.inf
+    """Look ahead from fewer rows, or not at all, where this would take longer (an estimate from the sizes, see `_BELIEFS_PER_S`)."""
     real_money: bool = False
     """Test affordability of imagined runs with the money really left, as the published program does."""
 
@@ -58,6 +67,8 @@ class Rollout:
             raise ValueError(f"look-ahead depth {self.depth} is negative")
         if not 0 <= self.discount <= 1 or not 0 <= self.sure < 1:
             raise ValueError(f"discount {self.discount} must lie in [0, 1] and sure {self.sure} in [0, 1)")
+        if not self.allowance_s >= 0:
+            raise ValueError(f"allowance_s {self.allowance_s} must not be negative")
 
     def __call__(self, situation: Situation, surrogate: Surrogate | None, seed: int) -> Plan | None:
         """The candidate with the best gain per dollar of its path; nothing when no row is open and affordable."""
@@ -76,9 +87,13 @@ class Rollout:
         score = self._score(gain, usd)
         rows = np.flatnonzero(candidates)
         path: tuple[int, ...] = ()
-        if self.depth > 0:
+        most = self._rows_in_time(situation)
+        ahead = self.depth if most >= _FEWEST else 0
+        if ahead > 0:
             if self.shortlist is not None:
                 rows = self.shortlist(situation, score, candidates, seed)
+            if len(rows) > most:
+                rows = TopRows(int(most))(situation, score, candidates, seed)
             worth, spend, next_row = self._look_ahead(situation, surrogate, belief, rows, (gain[rows], usd[rows]), seed)
             path_score = self._score(worth, spend)
             chosen = int(np.argmax(path_score))
@@ -89,7 +104,7 @@ class Rollout:
             best_score = float(score[row])
         return Plan(
             row,
-            why=self._why(situation, float(gain[row]), float(usd[row]), int(candidates.sum())),
+            why=_why(situation, float(gain[row]), float(usd[row]), int(candidates.sum()), ahead),
             score=best_score,
             gain=float(gain[row]),
             best_gain=float(gain[candidates].max()),
@@ -197,10 +212,17 @@ class Rollout:
     def _score(self, gain: FloatArray, usd: FloatArray) -> FloatArray:
         return gain if self.per == "run" else _rate(gain, usd)
 
-    def _why(self, situation: Situation, gain: float, usd: float, candidates: int) -> str:
-        ahead = f", {self.depth} ahead" if self.depth else ""
-        unit = format_money(gain) if situation.problem.kind == "cost" else f"{gain:.3g}"
-        return f"expected gain {unit} for {format_money(usd)}{ahead}, best of {candidates} affordable"
+    def _rows_in_time(self, situation: Situation) -> float:
+        """From how many rows the allowance lets us look ahead."""
+        outcomes = self.quadrature.points**situation.targets
+        imagined: int = sum(outcomes**level for level in range(1, self.depth + 1))
+        return self.allowance_s * _BELIEFS_PER_S / max(1, imagined * len(situation.open))
+
+
+def _why(situation: Situation, gain: float, usd: float, candidates: int, depth: int) -> str:
+    ahead = f", {depth} ahead" if depth else ""
+    unit = format_money(gain) if situation.problem.kind == "cost" else f"{gain:.3g}"
+    return f"expected gain {unit} for {format_money(usd)}{ahead}, best of {candidates} affordable"
 
 
 def _rate(gain: FloatArray, usd: FloatArray) -> FloatArray:

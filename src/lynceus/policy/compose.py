@@ -26,6 +26,7 @@ from lynceus.acquisition.gains import ConstrainedImprovement, Feasibility, Impro
 from lynceus.acquisition.information import ConstrainedIncumbent, KnowingTheBest, KnowingTheBestAllowed
 from lynceus.choose import (
     AtEveryShare,
+    ByBudget,
     ByPrice,
     CheapFirst,
     FirstOf,
@@ -110,6 +111,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             AtEveryShare,
             OnShares,
             Promising,
+            ByBudget,
             Foresee,
             Disjoint,
             OptimalDesign,

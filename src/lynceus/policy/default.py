@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lynceus.acquisition.gains import ConstrainedImprovement
-from lynceus.choose import Amount, CheapFirst, FirstOf, Rollout
+from lynceus.choose import Amount, ByBudget, CheapFirst, FirstOf, Rollout, TopRows
+from lynceus.parts import Chooser
 from lynceus.policy.policy import Policy
 from lynceus.stopping import GittinsStop
 from lynceus.surrogate.gaussian import Settings
@@ -32,10 +33,20 @@ WORTHWHILE = GittinsStop(future_runs=100.0, patience=3)
 """Stop when, three times in a row, a dollar of search was expected to save less than a dollar over the next hundred runs of the job."""
 
 
+AHEAD = TopRows(16)
+"""From where a path is planned when money is scarce; more rows changed nothing that could be measured."""
+
+
 def default(lookahead: int | None, timeout: Timeout | None) -> Policy:
-    """One run of the cheapest configuration, then the largest expected improvement per dollar that can really be charged."""
-    planner = Rollout(
-        ConstrainedImprovement(exact=True, guess="ceiling"), depth=lookahead or 0, charge="capped", sure=0.0
-    )
+    """One run of the cheapest configuration, then the largest expected improvement per dollar that can really be charged.
+
+    While nothing feasible is known and the budget pays only for a few runs, the path of two runs that together promise most. A
+    depth that is asked for (`lookahead`) is that of the gain per dollar, whatever the budget.
+    """
+    gain = ConstrainedImprovement(exact=True, guess="ceiling")
+    planner: Chooser = Rollout(gain, depth=lookahead or 0, charge="capped", sure=0.0)
+    if lookahead is None:
+        path = Rollout(gain, depth=1, per="run", charge="capped", sure=0.0, shortlist=AHEAD, allowance_s=1.0)
+        planner = ByBudget(path, planner)
     start = CheapFirst(Amount(count=1), pool=None)
     return Policy("lynceus", FirstOf((start, planner)), MODEL, timeout or CAPPED, WORTHWHILE)
