@@ -51,9 +51,16 @@ def test_without_a_limit_of_time_no_budget_is_scarce() -> None:
     assert asked(small_job(), Budget(0.01)) == "ample"
 
 
-def test_a_negative_number_of_runs_is_refused() -> None:
-    with pytest.raises(ValueError, match="runs -1"):
-        ByBudget(Says("a"), Says("b"), runs=-1)
+def test_a_few_runs_are_few_whatever_they_cost_and_find() -> None:
+    job = small_job()
+    assert asked(job, Budget(trials=12)) == asked(job, Budget(trials=12), late=False) == "scarce"
+    assert asked(job, Budget(trials=13)) == "ample"
+
+
+@pytest.mark.parametrize("wrong", [{"runs": -1.0}, {"trials": -1}])
+def test_a_negative_number_of_runs_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must not be negative"):
+        ByBudget(Says("a"), Says("b"), **wrong)
 
 
 def test_the_default_plans_a_path_only_where_money_is_scarce() -> None:

@@ -1,4 +1,4 @@
-"""Another planner where money is scarce: gain per dollar is for those who can go on, the gain of a whole plan for those who cannot."""
+"""Another planner where runs are few: gain per dollar is for those who can go on, the gain of a whole plan for those who cannot."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import numpy as np
 
 from lynceus.history import Plan
 from lynceus.parts import Chooser, Surrogate
-from lynceus.problem import Problem
 from lynceus.situation import Situation
 
 
 @dataclass(frozen=True)
 class ByBudget:
-    """While nothing feasible is known: one chooser if the budget pays only for a few runs, else the other. Afterwards always the other.
+    """One chooser if the budget is only for a few runs, else another.
 
     The largest gain per dollar is found among cheap runs. Many of them in a row are a good start, but what makes one of them late
     mostly makes all of them late, and a small budget is gone before anything feasible is known. A short path of runs that together
@@ -25,18 +24,24 @@ class ByBudget:
     scarce: Chooser
     ample: Chooser
     runs: float = 4.0
-    """A budget is scarce when it pays for fewer runs than this, each up to its limit of time, on a configuration of median price."""
+    """Money is scarce, as long as nothing feasible is known, when the whole of it pays for fewer runs than this, each up to its limit of
+    time and on a configuration of median price."""
+    trials: int = 12
+    """Runs are scarce when the budget allows so many or fewer."""
 
     def __post_init__(self) -> None:
-        if not self.runs >= 0:
-            raise ValueError(f"runs {self.runs} must not be negative")
+        if not (self.runs >= 0 and self.trials >= 0):
+            raise ValueError(f"runs {self.runs} and trials {self.trials} must not be negative")
 
     def __call__(self, situation: Situation, surrogate: Surrogate | None, seed: int) -> Plan | None:
         """The plan of the chooser that fits the budget."""
-        chooser = self.scarce if np.isnan(situation.best[0]) and self._is_scarce(situation.problem) else self.ample
-        return chooser(situation, surrogate, seed)
+        return (self.scarce if self._is_scarce(situation) else self.ample)(situation, surrogate, seed)
 
-    def _is_scarce(self, problem: Problem) -> bool:
+    def _is_scarce(self, situation: Situation) -> bool:
         """Decided by the whole budget and not by what is left: a late change of mind spends the rest on a single run."""
+        problem = situation.problem
+        if problem.budget.trials is not None and problem.budget.trials <= self.trials:
+            return True
         longest_usd = float(np.median(problem.ceiling_usd))
-        return math.isfinite(longest_usd) and problem.budget.usd < self.runs * longest_usd
+        poor = math.isfinite(longest_usd) and problem.budget.usd < self.runs * longest_usd
+        return poor and bool(np.isnan(situation.best[0]))

@@ -34,14 +34,14 @@ WORTHWHILE = GittinsStop(future_runs=100.0, patience=3)
 
 
 AHEAD = TopRows(16)
-"""From where a path is planned when money is scarce; more rows changed nothing that could be measured."""
+"""From where a path is planned when runs are few."""
 
 
 def default(lookahead: int | None, timeout: Timeout | None) -> Policy:
     """One run of the cheapest configuration, then the largest expected improvement per dollar that can really be charged.
 
-    While nothing feasible is known and the budget pays only for a few runs, the path of two runs that together promise most. A
-    depth that is asked for (`lookahead`) is that of the gain per dollar, whatever the budget.
+    Where the budget is only for a few runs, the path of two runs that together promise most. A depth that is asked for
+    (`lookahead`) is that of the gain per dollar, whatever the budget.
     """
     gain = ConstrainedImprovement(exact=True, guess="ceiling")
     planner: Chooser = Rollout(gain, depth=lookahead or 0, charge="capped", sure=0.0)
