@@ -53,7 +53,7 @@ class Place:
 
 def places() -> Iterator[Place]:
     jobs = [name for name in shipped_jobs() if name.split("/")[0] in ("tensorflow", "cherrypick", "scout")]
-    for budget in (1.0, 2.0, 3.0, 5.0, 8.0):
+    for budget in (1.0, 2.0, 3.0, 5.0):
         yield from (Place(f"budget {budget:g} ×", name, budget) for name in jobs)
     for setup_s in (120.0, 600.0, 3600.0):
         yield from (

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from lynceus.choose import ByBudget
+from lynceus.choose import ByBudget, ByPrice, Uniform
 from lynceus.history import Plan
 from lynceus.parts import Surrogate
 from lynceus.policy import preset
 from lynceus.problem import Budget
 from lynceus.situation import Situation
-from lynceus.testing import SmallJob, small_job
+from lynceus.testing import SmallJob, check_chooser, small_job
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,10 @@ def asked(job: SmallJob, budget: Budget, late: bool = True) -> str:
     plan = CHOOSER(replace(situation, best=np.array([np.nan if late else 1.0])), None, 0)
     assert plan is not None
     return plan.why
+
+
+def test_it_keeps_the_promises_of_a_chooser() -> None:
+    check_chooser(ByBudget(Uniform(), ByPrice()))
 
 
 def test_a_budget_of_a_few_long_runs_is_scarce_until_something_is_feasible() -> None:
