@@ -162,6 +162,9 @@ class SlurmBench:
             states = dict(line.split() for line in seen if line)
             if set(states) == set(self.nodes) and set(states.values()) == {"idle"}:
                 return
+            for node in (name for name, state in states.items() if state == "drained"):
+                # A starved machine makes Slurm send a job twice; it then takes the node out of service until somebody looks.
+                self.command("scontrol", "update", f"nodename={node}", "state=resume")
             if time.monotonic() > until:
                 raise TimeoutError(f"nodes are {states}; see {self.folder}")
             time.sleep(0.1)
