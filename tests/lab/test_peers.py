@@ -7,7 +7,7 @@ import pytest
 
 from lynceus.errors import InputError
 from lynceus.lab.cell import loaded
-from lynceus.lab.peers import PEERS, peer_named, replay_peer
+from lynceus.lab.peers import PEERS, _conversation, peer_named, replay_peer
 from lynceus.lab.spec import OptionsSpec
 from lynceus.policy import preset
 from lynceus.replay import replay
@@ -56,5 +56,6 @@ def test_a_peer_starts_with_our_samples_and_runs_each_row_once(toy, name):
     assert rows[-1] == toy.optimum.row
     for step in done.steps:
         assert step.charged_usd == pytest.approx(toy.problem.cost(step.row, float(toy.measurements.seconds[step.row])))
+    _conversation.cache_clear()  # another process asks for the same rows
     again = replay_peer(toy, peer_named(name), seed)
     assert [step.row for step in again.steps] == rows

@@ -7,7 +7,7 @@ import pytest
 
 from jobs_scale import scaling_job
 from lynceus.situation import Situation
-from lynceus.surrogate.metric_trees import MetricTrees, reported
+from lynceus.surrogate.metric_trees import MetricTrees, _extra_trees, reported
 
 SMALL = MetricTrees(trees=5)
 
@@ -58,3 +58,28 @@ def test_without_observations_it_says_what_is_missing():
     job = scaling_job()
     with pytest.raises(ValueError, match="at least one observation"):
         SMALL(Situation.present(job.problem, ()), 0)
+
+
+def test_trees_with_leaves_of_one_know_every_example_by_heart():
+    luck = np.random.default_rng(1)
+    examples, target = luck.normal(size=(60, 4)), luck.normal(size=60)
+    answers = _extra_trees(examples, target, examples[::-1], 7, 1, luck)
+    assert answers == pytest.approx(np.tile(target[::-1], (7, 1)))
+
+
+def test_a_leaf_holds_as_many_examples_as_it_must():
+    luck = np.random.default_rng(2)
+    examples, asked = luck.normal(size=(40, 3)), luck.normal(size=(200, 3))
+    counted = 2.0 ** np.arange(40)  # a mean of some of these tells which, and so how many
+    for answer in np.unique(_extra_trees(examples, counted, asked, 5, 4, luck)):
+        sizes = [size for size in range(1, 41) if int(answer * size).bit_count() == size and answer * size % 1 == 0]
+        assert max(sizes) >= 4
+    assert _extra_trees(examples, counted, asked, 2, 21, luck) == pytest.approx(counted.mean())
+
+
+def test_a_tree_splits_where_the_target_does():
+    luck = np.random.default_rng(3)
+    examples = luck.uniform(size=(300, 2))
+    asked = np.array([[0.1, 0.5], [0.9, 0.5]])
+    answers = _extra_trees(examples, (examples[:, 0] > 0.5).astype(float), asked, 25, 2, luck)
+    assert answers == pytest.approx(np.tile([0.0, 1.0], (25, 1)))

@@ -59,21 +59,9 @@ class MetricTrees:
         first, second = (places.ravel() for places in np.meshgrid(np.arange(n), np.arange(n), indexing="ij"))
         examples = np.hstack([left[first], features[rows[second]]])
         asked = np.hstack([np.repeat(left, q, axis=0), np.tile(features, (n, 1))])
-        found = np.empty((self.trees, q))
-        for tree in range(self.trees):
-            answer = np.empty(len(asked))
-            luck = generator(seed, "pairs", tree)
-            _grow(
-                examples,
-                logs[second],
-                asked,
-                answer,
-                (np.arange(len(examples)), np.arange(len(asked))),
-                self.min_leaf,
-                luck,
-            )
-            found[tree] = answer.reshape(n, q).mean(axis=0)
-        return found
+        answers = _extra_trees(examples, logs[second], asked, self.trees, self.min_leaf, generator(seed, "pairs"))
+        averaged: FloatArray = answers.reshape(self.trees, n, q).mean(axis=1)
+        return averaged
 
 
 def reported(situation: Situation, rows: IntArray) -> FloatArray:
@@ -89,47 +77,65 @@ def reported(situation: Situation, rows: IntArray) -> FloatArray:
     return np.where(known, (table - middle) / np.where(spread > 0, spread, 1.0), 0.0)
 
 
-def _grow(
+def _extra_trees(
+    examples: FloatArray, target: FloatArray, asked: FloatArray, trees: int, min_leaf: int, luck: np.random.Generator
+) -> FloatArray:
+    """What each extra-tree answers to every question `[trees, asked]`.
+
+    All trees grow together, level by level, because nodes are many and small: one after the other they took five times as long.
+    Questions are routed along, and a node that no question reached is not grown.
+    """
+    answers = np.empty(trees * len(asked))
+    tries = int(np.sqrt(examples.shape[1])) + 1
+    # Examples of the open nodes, node by node; each tree's root first holds all.
+    members, sizes = np.tile(np.arange(len(examples)), trees), np.full(trees, len(examples))
+    questions, reached = np.arange(len(answers)), np.repeat(np.arange(trees), len(asked))
+    while True:
+        values, starts = target[members], np.cumsum(sizes) - sizes
+        feature, threshold = _splits(examples[members], values, starts, sizes, tries, min_leaf, luck)
+        settled = feature[reached] < 0
+        answers[questions[settled]] = (np.add.reduceat(values, starts) / sizes)[reached[settled]]
+        questions, reached = questions[~settled], reached[~settled]
+        if not len(questions):
+            return answers.reshape(trees, len(asked))
+        above = asked[questions % len(asked), feature[reached]] > threshold[reached]
+        children, reached = np.unique(2 * reached + above, return_inverse=True)
+        node = np.repeat(np.arange(len(sizes)), sizes)
+        child = 2 * node + (examples[members, feature[node]] > threshold[node])
+        place = np.searchsorted(children, child).clip(max=len(children) - 1)
+        kept = children[place] == child
+        order = np.argsort(place[kept], kind="stable")
+        members, sizes = members[kept][order], np.bincount(place[kept], minlength=len(children))
+
+
+def _splits(
     examples: FloatArray,
-    target: FloatArray,
-    asked: FloatArray,
-    answer: FloatArray,
-    here: tuple[IntArray, IntArray],
+    values: FloatArray,
+    starts: IntArray,
+    sizes: IntArray,
+    tries: int,
     min_leaf: int,
     luck: np.random.Generator,
-) -> None:
-    """One extra-tree: at every node the best of one random threshold per tried feature; what is asked is routed along."""
-    waiting = [here]
-    tries = int(np.sqrt(examples.shape[1])) + 1
-    while waiting:
-        inside, wanted = waiting.pop()
-        if not len(wanted):
-            continue
-        values = target[inside]
-        split = _split(examples[inside], values, tries, min_leaf, luck) if np.ptp(values) > 0 else None
-        if split is None:
-            answer[wanted] = values.mean()
-            continue
-        feature, threshold = split
-        low, ask_low = examples[inside, feature] <= threshold, asked[wanted, feature] <= threshold
-        waiting += [(inside[low], wanted[ask_low]), (inside[~low], wanted[~ask_low])]
+) -> tuple[IntArray, FloatArray]:
+    """Feature and threshold of every node: the best of one random threshold per tried feature; -1 where nothing splits.
 
-
-def _split(
-    examples: FloatArray, values: FloatArray, tries: int, min_leaf: int, luck: np.random.Generator
-) -> tuple[int, float] | None:
-    low, high = examples.min(axis=0), examples.max(axis=0)
-    varied = np.flatnonzero(high > low)
-    if not len(varied) or len(values) < 2 * min_leaf:
-        return None
-    tried = luck.permutation(varied)[:tries]
-    thresholds = luck.uniform(low[tried], high[tried])
-    below = examples[:, tried] <= thresholds
-    count = below.sum(axis=0)
-    total = values.sum()
-    part = values @ below
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gain = part**2 / count + (total - part) ** 2 / (len(values) - count)
-    gain[(count < min_leaf) | (len(values) - count < min_leaf)] = -np.inf
-    best = int(np.argmax(gain))
-    return (int(tried[best]), float(thresholds[best])) if np.isfinite(gain[best]) else None
+    `examples` `[n, features]` and `values` `[n]` lie node by node, the node k from `starts[k]` on, `sizes[k]` of them.
+    """
+    lowest, highest = np.minimum.reduceat(examples, starts), np.maximum.reduceat(examples, starts)
+    keys = np.where(highest > lowest, luck.random(lowest.shape), np.inf)  # features that do not vary are not tried
+    tried = np.argsort(keys, axis=1)[:, :tries]
+    low, high = (np.take_along_axis(ends, tried, axis=1) for ends in (lowest, highest))
+    thresholds = luck.uniform(low, high)
+    node = np.repeat(np.arange(len(sizes)), sizes)
+    below = np.take_along_axis(examples, tried[node], axis=1) <= thresholds[node]
+    count = np.add.reduceat(below, starts, dtype=np.intp)
+    rest = sizes[:, None] - count
+    part, total = np.add.reduceat(below * values[:, None], starts), np.add.reduceat(values, starts)[:, None]
+    allowed = (high > low) & (count >= min_leaf) & (rest >= min_leaf)
+    allowed &= (np.maximum.reduceat(values, starts) > np.minimum.reduceat(values, starts))[:, None]
+    gain = np.full(tried.shape, -np.inf)
+    np.divide(part**2, count, out=gain, where=allowed)
+    np.add(gain, np.divide((total - part) ** 2, rest, out=np.zeros_like(gain), where=allowed), out=gain)
+    best = np.argmax(gain, axis=1)[:, None]
+    feature = np.where(np.take_along_axis(allowed, best, axis=1), np.take_along_axis(tried, best, axis=1), -1)
+    return feature[:, 0], np.take_along_axis(thresholds, best, axis=1)[:, 0]

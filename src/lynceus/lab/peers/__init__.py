@@ -135,7 +135,13 @@ class _Conversation:
     """A peer's process, spoken to line by line."""
 
     def __init__(self, python: Path, library: str) -> None:
-        env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+        env = {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+            "PYTHONWARNINGS": "ignore",
+            "PYTHONHASHSEED": "0",  # SMAC3 walks over sets: with random hashes the same seed asks for other rows
+        }
         self._process = subprocess.Popen(
             [str(python), str(_SERVER), library],
             stdin=subprocess.PIPE,
