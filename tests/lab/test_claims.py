@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lynceus.errors import InputError
-from lynceus.lab.claims import Verdict, judge, meets, verdict
+from lynceus.lab.claims import Verdict, condition, judge, verdict
 from lynceus.lab.spec import ClaimSpec, MeasureSpec
 from lynceus.lab.statistics import Estimate
 
@@ -19,21 +19,34 @@ from lynceus.lab.statistics import Estimate
         ((1.2, 0.8, 2), ">= 5", "> 1", Verdict.UNCLEAR),
         ((0.9, 0.8, 0.95), ">= 5", "> 1", Verdict.FAILS),
         ((3, 2, 4), ">= 5", None, Verdict.FAILS),
-        ((0.4, 0.1, 0.9), "0.3..0.5", None, Verdict.HOLDS),
-        ((0.6, 0.1, 0.9), "0.3..0.5", None, Verdict.FAILS),
+        ((4, 2, 6), ">= 5", None, Verdict.UNCLEAR),
+        ((1, 1, 1), "> 1", None, Verdict.FAILS),
+        ((0.4, 0.35, 0.45), "0.3..0.5", None, Verdict.HOLDS),
+        ((0.4, 0.1, 0.9), "0.3..0.5", None, Verdict.UNCLEAR),
+        ((0.6, 0.1, 0.9), "0.3..0.5", None, Verdict.UNCLEAR),
+        ((0.6, 0.55, 0.9), "0.3..0.5", None, Verdict.FAILS),
         ((-0.2, -0.3, -0.1), "0.3..0.5", "> 0", Verdict.FAILS),
+        ((0.1, -0.1, 0.2), "0.3..0.5", "> 0", Verdict.UNCLEAR),
+        ((0.1, 0.05, 0.2), "0.3..0.5", "> 0", Verdict.DIRECTION),
+        ((0.7, 0.6, 0.8), "0.3..0.5", "> 0", Verdict.BEYOND),
+        ((0.7, 0.4, 0.8), "0.3..0.5", "> 0", Verdict.UNCLEAR),
+        ((0.1, 0.05, 0.2), "0.3..0.5", "< 1", Verdict.BEYOND),
+        ((0.7, 0.6, 0.8), "0.3..0.5", "< 1", Verdict.DIRECTION),
+        ((208, 208, 208), "208..208", None, Verdict.HOLDS),
         ((6, math.nan, math.nan), ">= 5", None, Verdict.UNCLEAR),
+        ((2, math.nan, math.nan), ">= 5", None, Verdict.UNCLEAR),
         ((math.inf, math.inf, math.inf), ">= 5", None, Verdict.HOLDS),
+        ((math.inf, 9, math.inf), "4..6", "> 1", Verdict.BEYOND),
     ],
 )
-def test_a_bound_must_be_cleared_surely(numbers, holds, direction, expected):
+def test_the_whole_interval_is_judged(numbers, holds, direction, expected):
     assert verdict(Estimate(*numbers, seeds=50), holds, direction) is expected
 
 
-@pytest.mark.parametrize("condition", ["about 5", "5", ">> 3", "1..", ""])
-def test_a_condition_that_says_nothing_is_refused(condition):
+@pytest.mark.parametrize("text", ["about 5", "5", ">> 3", "1..", "", ">= 1e", "1e..2", "> -"])
+def test_a_condition_that_says_nothing_is_refused(text):
     with pytest.raises(InputError, match="cannot read the condition"):
-        meets(1.0, condition)
+        condition(text)
 
 
 def claim(**measure):

@@ -1,4 +1,4 @@
-"""Published statements against our numbers: each holds, holds in direction only, does not hold, or is not clear."""
+"""Published statements against our numbers: each holds, exceeds what was published, holds in direction only, fails, or is not clear."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lynceus.lab.spec import ClaimSpec, MeasureSpec, chosen
 from lynceus.lab.statistics import BySeed, Estimate, estimate, ratio
 from lynceus.replay import ReplayJob
 
-_CONDITION = re.compile(r"\s*(<=|>=|<|>)\s*([-+0-9.e]+)\s*$")
+_BOUND = re.compile(r"\s*(<=|>=|<|>)\s*([-+0-9.e]+)\s*$")
 _RANGE = re.compile(r"\s*([-+0-9.e]+?)\s*\.\.\s*([-+0-9.e]+)\s*$")
 FEWEST = 30
 """Seeds below which a verdict is called preliminary."""
@@ -26,6 +26,7 @@ class Verdict(enum.StrEnum):
     """What became of a claim."""
 
     HOLDS = "holds"
+    BEYOND = "holds, larger than published"
     DIRECTION = "holds in direction, not in size"
     UNCLEAR = "not clear: the interval reaches over the bound"
     FAILS = "does not hold"
@@ -76,45 +77,75 @@ def measured(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The numbers from one end to another, either of which may be infinite."""
+
+    low: float
+    high: float
+
+    @property
+    def is_range(self) -> bool:
+        """Whether it has two ends."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def covers(self, found: Estimate) -> bool:
+        """Whether the whole interval satisfies it."""
+        return self.low <= found.low and found.high <= self.high
+
+    def misses(self, found: Estimate) -> bool:
+        """Whether nothing of the interval satisfies it."""
+        return found.high < self.low or self.high < found.low
+
+
+def condition(text: str) -> Condition:
+    """`>= 2`, `< 0.9` or `0.3..0.5`, read.
+
+    >>> condition(">= 2"), condition("0.3..0.5")
+    (Condition(low=2.0, high=inf), Condition(low=0.3, high=0.5))
+    """
+    inside, bound = _RANGE.match(text), _BOUND.match(text)
+    try:
+        if inside is not None:
+            return Condition(float(inside.group(1)), float(inside.group(2)))
+        if bound is not None:
+            return _above_or_below(bound.group(1), float(bound.group(2)))
+    except ValueError:
+        pass
+    raise InputError(f"claims: cannot read the condition {text!r}; write '>= 2', '< 0.9' or '0.3..0.5'.")
+
+
+def _above_or_below(sign: str, bound: float) -> Condition:
+    """Without the bound itself the next number is the end."""
+    if sign.startswith("<"):
+        return Condition(-math.inf, bound if sign == "<=" else math.nextafter(bound, -math.inf))
+    return Condition(bound if sign == ">=" else math.nextafter(bound, math.inf), math.inf)
+
+
 def verdict(found: Estimate, holds: str, direction: str | None) -> Verdict:
-    """The verdict on a number: the point must satisfy a condition, and its interval must not contradict it.
+    """The verdict on a number: its whole interval satisfies a condition, lies outside of it, or reaches over an end of it.
 
     >>> verdict(Estimate(5.0, 4.0, 6.0, 100), ">= 3", None).value
     'holds'
     >>> verdict(Estimate(2.0, 1.5, 2.5, 100), ">= 3", "> 1").value
     'holds in direction, not in size'
+    >>> verdict(Estimate(9.0, 8.0, 9.5, 100), "4..6", "> 1").value
+    'holds, larger than published'
     """
-    if _satisfied(found, holds):
-        # A range is a published number with its roundings: our point must lie in it. A bound must be cleared surely.
-        return Verdict.HOLDS if _is_range(holds) or _surely(found, holds) else Verdict.UNCLEAR
-    if direction is None:
+    size, weaker = condition(holds), None if direction is None else condition(direction)
+    if math.isnan(found.low) or math.isnan(found.high):  # one seed says nothing about the next
+        return Verdict.UNCLEAR
+    if size.covers(found):
+        return Verdict.HOLDS
+    if not size.misses(found):
+        return Verdict.UNCLEAR
+    if weaker is None or weaker.misses(found):
         return Verdict.FAILS
-    if not _satisfied(found, direction):
-        return Verdict.FAILS
-    return Verdict.DIRECTION if _surely(found, direction) else Verdict.UNCLEAR
+    if not weaker.covers(found):
+        return Verdict.UNCLEAR
+    return Verdict.BEYOND if _beyond(found, size, weaker) else Verdict.DIRECTION
 
 
-def _is_range(condition: str) -> bool:
-    return _RANGE.match(condition) is not None
-
-
-def _surely(found: Estimate, condition: str) -> bool:
-    """Whether the whole interval satisfies a condition."""
-    ends = [end for end in (found.low, found.high) if not math.isnan(end)]
-    return bool(ends) and all(meets(end, condition) for end in ends)
-
-
-def _satisfied(found: Estimate, condition: str) -> bool:
-    return meets(found.value, condition)
-
-
-def meets(value: float, condition: str) -> bool:
-    """Whether a number satisfies `>= 2`, `< 0.9` or `0.3..0.5`."""
-    inside = _RANGE.match(condition)
-    if inside is not None:
-        return float(inside.group(1)) <= value <= float(inside.group(2))
-    match = _CONDITION.match(condition)
-    if match is None:
-        raise InputError(f"claims: cannot read the condition {condition!r}; write '>= 2', '< 0.9' or '0.3..0.5'.")
-    sign, bound = match.group(1), float(match.group(2))
-    return {"<": value < bound, "<=": value <= bound, ">": value > bound, ">=": value >= bound}[sign]
+def _beyond(found: Estimate, size: Condition, weaker: Condition) -> bool:
+    """Whether the published size is exceeded in the direction of its effect."""
+    return size.is_range and (found.low > size.high if math.isinf(weaker.high) else found.high < size.low)
