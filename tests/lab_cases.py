@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lynceus.lab.cell import Cell, Done
+from lynceus.lab.cell import Cell, Done, Setting
 from lynceus.lab.engines import Crashed, InProcess
 from lynceus.replay import Replay
 
@@ -86,6 +88,23 @@ class Counting:
                 raise KeyboardInterrupt
             self.ran.append(cell)
             yield Crashed(cell, "it was asked to") if place in self.crash else next(iter(InProcess()([cell])))
+
+
+class Deadly(Setting):
+    """A setting that kills the process which runs it."""
+
+    @property
+    def peer(self) -> str | None:
+        os._exit(9)
+
+
+class Slow(Setting):
+    """A setting that takes its time."""
+
+    @property
+    def peer(self) -> str | None:
+        time.sleep(0.3)
+        return None
 
 
 def timeless(replay: Replay) -> tuple[object, ...]:

@@ -2,11 +2,12 @@
 
 import os
 import signal
+from dataclasses import fields
 
 import pytest
 
-from lab_cases import Counting, changed, timeless
-from lynceus.errors import InputError
+from lab_cases import Counting, Deadly, Slow, changed, timeless
+from lynceus.errors import InfrastructureError, InputError, LynceusError, MissingExtraError
 from lynceus.lab.campaign import run_cells
 from lynceus.lab.cell import Cell, run_cell
 from lynceus.lab.engines import Crashed, InProcess, Processes, engine_named
@@ -95,6 +96,59 @@ def test_a_process_that_dies_takes_only_its_cell_along(experiment_file, monkeypa
     assert killed
     assert {result.cell for result in results} == set(cells)
     assert not [result for result in results if isinstance(result, Crashed)]
+
+
+def test_of_cells_that_run_together_the_one_that_kills_its_process_is_to_blame(experiment_file):
+    cells = load_experiment(experiment_file).cells(2)
+    given = {field.name: getattr(cells[0].setting, field.name) for field in fields(cells[0].setting)}
+    culprit = Cell(Deadly(**given), 0)
+    mixed = [*(Cell(Slow(**given), seed) for seed in range(3)), culprit, *cells]
+    results = list(Processes(2)(mixed))
+    assert len(results) == len(mixed)
+    assert {result.cell for result in results} == set(mixed)
+    (crashed,) = [result for result in results if isinstance(result, Crashed)]
+    assert crashed.cell == culprit
+    assert "its process died" in crashed.reason
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_a_peer_or_a_machine_does_wrong_is_one_crashed_cell(experiment_file, tmp_path, monkeypatch, workers):
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(
+        "#!/bin/sh\necho '{}'\nwhile read line; do echo '{\"error\": \"NotPSDError: one bad fit\"}'; done\n"
+    )
+    python.chmod(0o755)
+    monkeypatch.setenv("LYNCEUS_PEERS", str(tmp_path))
+    changed(experiment_file, "  plain: random\n", "  plain: random\n  TPE: {peer: optuna-tpe}\n")
+    store, cells = Store(tmp_path / "store"), load_experiment(experiment_file).cells(2)
+    ran = run_cells(cells, engine_named("local", workers), store)
+    assert ran.made == 6
+    assert {one.cell.setting.peer for one in ran.crashed} == {"optuna-tpe"}
+    assert all("NotPSDError: one bad fit" in one.reason for one in ran.crashed)
+    assert store.missing(cells) == [one for one in cells if one.setting.peer]
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [
+        (InputError("a mistake"), True),
+        (MissingExtraError("Tables", "parquet"), True),
+        (InfrastructureError("a machine"), False),
+        (ValueError("a bug"), False),
+    ],
+)
+def test_only_what_every_cell_would_meet_ends_a_campaign(experiment_file, monkeypatch, error, ends):
+    def fails(cell):
+        raise error
+
+    monkeypatch.setattr("lynceus.lab.engines.run_cell", fails)
+    cells = load_experiment(experiment_file).cells(1)
+    if ends:
+        with pytest.raises(LynceusError, match=str(error).split(":")[0]):
+            list(InProcess()(cells))
+    else:
+        assert [type(result) for result in InProcess()(cells)] == [Crashed] * 3
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Protocol
 
-from lynceus.errors import InputError, LynceusError
+from lynceus.errors import InputError, MissingExtraError
 from lynceus.lab.cell import Cell, Done, run_cell
 from lynceus.replay.campaign import one_thread_each
 
@@ -47,11 +47,13 @@ def engine_named(name: str, workers: int) -> Engine:
 
 
 def attempt(cell: Cell) -> Done | Crashed:
-    """Run a cell; what goes wrong inside it is its own matter."""
+    """Run a cell; what goes wrong inside it is its own matter, but a mistake in the experiment is met by every further cell too."""
     try:
         return run_cell(cell)
-    except LynceusError:
-        raise  # a mistake in the experiment: every further cell would meet it too
+    except InputError:
+        raise
+    except MissingExtraError as error:
+        raise InputError(str(error)) from None  # it cannot be pickled on its way out of a process
     except Exception as error:
         return Crashed(cell, f"{type(error).__name__}: {error}")
 
@@ -72,47 +74,45 @@ class Processes:
     workers: int
 
     def __call__(self, cells: Sequence[Cell]) -> Iterator[Done | Crashed]:
-        """Every cell once. A process that dies takes its own cell along; the others go on in a new pool."""
-        waiting = list(cells)
-        tried: dict[Cell, int] = {}
-        while waiting:
-            ended: set[Cell] = set()
-            for result in self._one_pool(waiting):
-                ended.add(result.cell)
-                yield result
-            waiting = [cell for cell in waiting if cell not in ended]
-            # Of a broken pool nobody knows which cell broke it: the first that was under way gets one more chance, alone.
-            for cell in waiting[:1]:
-                tried[cell] = tried.get(cell, 0) + 1
-                if tried[cell] > 1:
-                    waiting.remove(cell)
-                    yield Crashed(cell, "its process died twice (out of memory, or killed)")
+        """Every cell once. Of a process that dies nobody knows the cell, so all that were under way are run again, each alone."""
+        coming = iter(cells)
+        while suspects := (yield from _pool(coming, self.workers)):
+            for cell in suspects:
+                if (yield from _pool(iter([cell]), 1)):
+                    yield Crashed(cell, "its process died, also when it ran alone (out of memory, or killed)")
 
-    def _one_pool(self, cells: Sequence[Cell]) -> Iterator[Done | Crashed]:
-        """Results until all are there or the pool breaks."""
-        before = set(multiprocessing.active_children())
-        with one_thread_each():
-            pool = ProcessPoolExecutor(self.workers, multiprocessing.get_context("spawn"), initializer=_quiet)
-            running: dict[Future[Done | Crashed], Cell] = {}
-            coming = iter(cells)
-            try:
-                while True:
-                    # A short queue: Ctrl-C then has little to throw away, and memory holds few results.
-                    while len(running) < 2 * self.workers and (cell := next(coming, None)) is not None:
+
+def _pool(coming: Iterator[Cell], workers: int) -> Generator[Done | Crashed, None, list[Cell]]:
+    """Results until no cells come any more or a process dies; returned are the cells that were under way then."""
+    before = set(multiprocessing.active_children())
+    with one_thread_each():
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_quiet)
+        running: dict[Future[Done | Crashed], Cell] = {}
+        try:
+            while True:
+                # A short queue: Ctrl-C then has little to throw away, and memory holds few results.
+                while len(running) < 2 * workers and (cell := next(coming, None)) is not None:
+                    try:
                         running[pool.submit(attempt, cell)] = cell
-                    if not running:
-                        return
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        del running[future]
+                    except BrokenProcessPool:
+                        return [*running.values(), cell]
+                if not running:
+                    return []
+                lost = []
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    cell = running.pop(future)
+                    if isinstance(future.exception(), BrokenProcessPool):
+                        lost.append(cell)
+                    else:
                         yield future.result()
-            except BrokenProcessPool:
-                return
-            except BaseException:
-                for child in set(multiprocessing.active_children()) - before:
-                    child.terminate()
-                raise
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+                if lost:
+                    return [*lost, *running.values()]
+        except BaseException:
+            for child in set(multiprocessing.active_children()) - before:
+                child.terminate()
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _quiet() -> None:
