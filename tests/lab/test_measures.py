@@ -86,6 +86,15 @@ def test_regret_adds_what_a_hundred_runs_cost_too_much(priced):
     assert math.isinf(value_of(priced, replace(course(math.inf), cno_at_stop=math.inf), "regret", 0.0))
 
 
+def test_a_replay_that_ended_at_its_goal_is_as_far_away_as_its_last_run(priced):
+    near = course(1.5, 1.09)
+    assert value_of(priced, near, "dfo", 0.0) == pytest.approx(0.09)
+    assert value_of(priced, near, "violations", 0.0) == 0.0
+    assert value_of(priced, near, "regret", 0.0) == pytest.approx(2.0 + 100 * 0.09 * priced.optimum.cost_usd)
+    assert math.isinf(value_of(priced, course(), "dfo", 0.0))
+    assert value_of(priced, replace(near, cno_at_stop=math.inf), "violations", 0.0) == 1.0
+
+
 def test_distance_is_read_where_the_money_is(priced):
     mean_usd = float(priced.problem.tariff.charges(priced.measurements.seconds, priced.problem.price).mean())
     path = course(math.inf, 1.5, 1.0)

@@ -14,9 +14,10 @@ from lynceus.lab.curves import course
 from lynceus.lab.engines import InProcess
 from lynceus.lab.experiment import Place, load_experiment
 from lynceus.lab.figures import draw
-from lynceus.lab.page import page
+from lynceus.lab.page import interval, page
 from lynceus.lab.pooled import pooled
 from lynceus.lab.report import read_summaries, write_page, write_summaries
+from lynceus.lab.statistics import ratio, written
 from lynceus.lab.store import Store
 from lynceus.lab.summary import Evidence, summarise
 
@@ -118,7 +119,10 @@ def test_peers_are_pooled_over_families(experiment_file, store, tmp_path):
     row = next(row for row in summary["across"] if row["policy"] == "capped" and row["cno"] == 1.1)
     assert "| relative to plain | small | large | fewest seeds |" in text
     assert f"{row['p50'][0]:.2f} / {row['p90'][0]:.2f}" in text
-    assert "(2 jobs)" in text
+    assert "(2 jobs, 2 clusters)" in text
+    assert "of 3 jobs" not in text
+    missing = "\n".join(pooled([families[0] | {"asked": 3}]))
+    assert f"{row['p50'][0]:.2f} / {row['p90'][0]:.2f} (1 of 3 jobs)" in missing
     older = {key: value for key, value in row.items() if key not in ("by_job", "p_jobs")}
     assert list(pooled([families[0] | {"across": [older]}])) == []
     page(
@@ -131,6 +135,80 @@ def test_peers_are_pooled_over_families(experiment_file, store, tmp_path):
         ],
         {},
     )
+
+
+def test_goals_of_ours_are_not_claims_of_papers(experiment_file, store):
+    summary = summarise(load_experiment(experiment_file), store)
+    (claim,) = summary["claims"]
+    ours = claim | {
+        "says": "We are better",
+        "published": "our goal",
+        "verdict": "does not hold",
+        "jobs": 5,
+        "undecided": 2,
+    }
+    text = page([summary | {"claims": [claim, ours]}], {})
+    papers, goals = text.split("## Our own goals")
+    assert "## Claims of the papers\n\n1 claims: 1 holds.\n" in papers
+    assert "We are better" not in papers
+    assert "\n\n1 goals: 1 does not hold.\n" in goals
+    assert "(5 of 7 jobs)" in goals
+    assert "typed by hand" not in text
+    assert "## Our own goals" not in page([summary], {})
+
+
+def test_the_page_says_how_many_traces_were_adopted(experiment_file, store):
+    summary = summarise(load_experiment(experiment_file), store)
+    assert "adopted" not in page([summary], {})
+    rows = [row | {"adopted": 3} for row in summary["table"]]
+    assert "9 of 12 traces are of earlier code and were adopted" in page([summary | {"table": rows}], {})
+
+
+def test_what_a_world_costs_is_told_in_pairs(experiment_file, tmp_path):
+    changed(experiment_file, "seeds: 4\n", "worlds: {calm: null, wild: {failures: 0.4}}\nseeds: 4\n")
+    changed(experiment_file, "level: 1, statistic: p50", "level: 1, statistic: p50, variant: calm")
+    store = Store(tmp_path / "worlds")
+    experiment = load_experiment(experiment_file)
+    run_cells(experiment.cells(), InProcess(), store)
+    summary = summarise(experiment, store)
+    assert [(row["policy"], row["variant"], row["over"]) for row in summary["degraded"]] == [
+        (policy, "wild", "calm") for policy in ("capped", "LA=0", "plain")
+    ]
+    evidence, job = Evidence(experiment, store), experiment.jobs[0]
+    wild, calm = (evidence.values(Place(job, "plain", world), "money", 1.0) for world in ("wild", "calm"))
+    found = ratio([wild], [calm], "p50")
+    plain = summary["degraded"][2]
+    assert plain["p50"] == [written(one) for one in (found.value, found.low, found.high)]
+    text = page([summary], {})
+    assert "of each policy over its own in the world **calm**" in text
+    assert "| policy | seeds | wild |" in text
+    assert f"| plain | 4 | {interval(plain['p50'])} / {interval(plain['p90'])} |" in text
+
+
+def test_other_deadlines_are_other_questions_not_harder_worlds(experiment_file, tmp_path):
+    text = "variants:\n  a: {deadline: {quantile: 0.5}}\n  b: {deadline: {quantile: 0.8}}\nseeds: 4\n"
+    changed(experiment_file, "seeds: 4\n", text)
+    changed(experiment_file, "level: 1, statistic: p50", "level: 1, statistic: p50, variant: a")
+    experiment = load_experiment(experiment_file)
+    store = Store(tmp_path / "deadlines")
+    run_cells(experiment.cells(1), InProcess(), store)
+    assert summarise(experiment, store)["degraded"] == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ((2.0, 1.0, 3.0), "2 [1, 3]"),
+        ((2.0, "nan", "nan"), "2"),
+        ((2.0, None, None), "2"),
+        ((None, 1.0, None), "∞ [1, ∞]"),
+        (("inf", 1.0, "inf"), "∞ [1, ∞]"),
+        (("-inf", "-inf", 0.0), "−∞ [−∞, 0]"),
+        (("nan", "nan", "nan"), "–"),
+    ],
+)
+def test_no_number_is_not_infinity(numbers, text):
+    assert interval(numbers) == text
 
 
 def test_a_bar_of_somebody_who_never_got_there_says_so(tmp_path):

@@ -1,5 +1,6 @@
 """Statistics against NumPy, SciPy and Monte Carlo."""
 
+import json
 import math
 
 import numpy as np
@@ -10,13 +11,16 @@ from hypothesis import strategies as st
 from lynceus.lab.statistics import (
     Estimate,
     across_jobs,
+    clusters,
     estimate,
     holm,
     quantiles,
     ratio,
     signed_rank,
     statistic,
+    unwritten,
     verdict_of,
+    written,
 )
 
 NUMBERS = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=30)
@@ -110,10 +114,68 @@ def test_jobs_are_what_is_tested_across_jobs():
     signs = np.array(np.meshgrid(*[[0, 1]] * 6)).reshape(6, -1).T
     sums = signs @ ranks
     seen = min(ranks[logs > 0].sum(), ranks[logs < 0].sum())
-    assert across_jobs(ratios) == pytest.approx(min(1.0, 2 * (sums <= seen).mean()))
-    assert across_jobs([0.1, 0.1001, 0.1002, 0.1003]) == pytest.approx(0.125), "four jobs never suffice"
-    assert across_jobs([1.0, 1.0]) == 1.0
-    assert across_jobs([math.inf, 2.0, 3.0, 4.0, 5.0, 6.0]) == across_jobs([9.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert across_jobs(named(ratios)) == pytest.approx(min(1.0, 2 * (sums <= seen).mean()))
+    assert across_jobs(named([0.1, 0.1001, 0.1002, 0.1003])) == pytest.approx(0.125), "four jobs never suffice"
+    assert across_jobs(named([1.0, 1.0])) == 1.0
+    assert across_jobs(named([math.inf, 2, 3, 4, 5, 6])) == across_jobs(named([9, 2, 3, 4, 5, 6]))
+    assert across_jobs(named([2, 3, 4, 5, 6, math.nan])) == across_jobs(named([2, 3, 4, 5, 6]))
+    assert across_jobs({}) == 1.0
+
+
+def named(ratios):
+    return {f"job {place}": ratio for place, ratio in enumerate(ratios)}
+
+
+def test_sizes_of_one_algorithm_are_one_cluster():
+    """A mean of logarithms per algorithm, then ranks: two sizes do not make two witnesses."""
+    ratios = {"s/a_huge_spark": 0.25, "s/a_bigdata_spark": 1.0, "s/a_bigdata_hadoop": 2.0, "s/b_huge_x": math.inf}
+    ratios |= {"s/c": 3.0, "s/d": 0.2, "s/e": 0.3}
+    joined = {"a": 0.5 ** (1 / 3), "b": math.inf, "c": 3.0, "d": 0.2, "e": 0.3}
+    assert across_jobs(ratios) == across_jobs(joined)
+    assert clusters(ratios) == 5
+    assert clusters({**ratios, "s/e": math.nan}) == 4
+
+
+def test_a_job_on_which_neither_got_there_is_left_out():
+    never, got = {0: math.inf, 1: math.inf, 2: math.inf}, {0: 1.0, 1: 2.0, 2: 3.0}
+    twice = {seed: 2 * value for seed, value in got.items()}
+    found = ratio([twice, never], [got, never], "p90")
+    assert (found.value, found.low, found.high) == (pytest.approx(2.0),) * 3
+    assert (found.jobs, found.undecided) == (1, 1)
+    alone = ratio([never], [never], "p50")
+    assert math.isnan(alone.value)
+    assert (alone.jobs, alone.undecided) == (0, 1)
+
+
+def test_draws_without_a_value_are_dropped():
+    """Two of four seeds got there, so some draws have none of them; the interval is that of the others."""
+    sample = np.array([1.0, 3.0, math.inf, math.inf])
+    found = estimate([dict(enumerate(sample))], "found")
+    drawn = statistic(sample[np.random.default_rng(0).integers(0, 4, (4000, 4))], "found")
+    known = drawn[~np.isnan(drawn)]
+    assert (found.value, found.seeds) == (2.0, 2)
+    assert (found.low, found.high) == (np.quantile(known, 0.025), np.quantile(known, 0.975))
+    once = estimate([{0: 1.0, 1: math.inf}], "found")
+    assert once.seeds == 1
+    assert math.isnan(once.low), "one seed has no interval"
+
+
+def test_undecided_draws_leave_a_job_out_of_them():
+    """At p90 of two seeds either side is infinite in most draws; those with a number decide."""
+    rare = {0: 1.0, 1: math.inf}
+    found = ratio([{0: 2.0, 1: 2.0}, rare], [{0: 1.0, 1: 1.0}, {0: 1.0, 1: 1.0}], "p50")
+    assert math.isinf(found.value)
+    assert found.low == pytest.approx(math.sqrt(2.0))
+
+
+@pytest.mark.parametrize("value", [0.25, math.inf, -math.inf])
+def test_numbers_come_back_from_json(value):
+    assert unwritten(json.loads(json.dumps(written(value), allow_nan=False))) == value
+
+
+def test_nan_is_not_infinity_and_null_was():
+    assert math.isnan(unwritten(written(math.nan)))
+    assert unwritten(None) == math.inf
 
 
 def test_a_ratio_between_two_who_each_failed_once_is_no_number_and_no_warning() -> None:

@@ -6,7 +6,7 @@ import enum
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lynceus.errors import InputError
 from lynceus.lab.facts import fact
@@ -60,7 +60,7 @@ def measured(
     """Our number; nothing when something of it was not run."""
     if measure.kind == "table":
         value = fact(measure.fact or "", [loaded(job) for job in jobs])
-        return Estimate(value, value, value, 0)
+        return Estimate(value, value, value, 0, len(jobs))
     variant = measure.variant or ""
     above = [values(job, measure.of or "", variant, measure) for job in jobs]
     if not all(above):
@@ -73,7 +73,7 @@ def measured(
         return None
     found = ratio(above, below, measure.statistic)
     if measure.kind == "saving":
-        return Estimate(1 - found.value, 1 - found.high, 1 - found.low, found.seeds)
+        return replace(found, value=1 - found.value, low=1 - found.high, high=1 - found.low)
     return found
 
 

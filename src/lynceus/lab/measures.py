@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -15,6 +16,17 @@ from lynceus.replay.score import TOLERANCE
 FUTURE_RUNS = 100
 """Runs of a job after its exploration, over which regret is counted."""
 NEAR = 0.01
+MEANS: Mapping[Quantity, str] = MappingProxyType(
+    {
+        "dfo": "distance from the optimum",
+        "nex": "runs",
+        "spent": "dollars in all",
+        "decision": "seconds per decision",
+        "error": "error of estimates",
+        "violations": "recommended what breaks a limit",
+    }
+)
+"""Quantities of which every table shows the mean over seeds, with their names for people."""
 
 
 def by_seed(job: ReplayJob, replays: Sequence[Replay], quantity: Quantity, level: float = 1.1) -> BySeed:
@@ -36,9 +48,9 @@ def value_of(job: ReplayJob, replay: Replay, quantity: Quantity, level: float) -
         advised = [math.isinf(step.cno) for step in steps if step.advised >= 0]
         return float(np.mean(advised)) if advised else math.nan
     if quantity == "dfo":
-        return (1.0 if replay.cno_at_stop is None else replay.cno_at_stop) - 1.0
+        return final_cno(replay) - 1.0
     if quantity == "violations":
-        return float(replay.cno_at_stop is not None and math.isinf(replay.cno_at_stop))
+        return float(math.isinf(final_cno(replay)))
     if quantity == "regret":
         return regret_usd(job, replay)
     if quantity == "distance":
@@ -51,6 +63,13 @@ def value_of(job: ReplayJob, replay: Replay, quantity: Quantity, level: float) -
         thought = [step.decision_s for step in steps if step.modelled]
         return float(np.mean(thought)) if thought else math.nan
     return estimation_error(job, replay)
+
+
+def final_cno(replay: Replay) -> float:
+    """CNO of what was recommended at the end; where nobody asked, because a goal had been reached, that of the last run."""
+    if replay.cno_at_stop is not None:
+        return replay.cno_at_stop
+    return replay.steps[-1].cno if replay.steps else math.inf
 
 
 def regret_usd(job: ReplayJob, replay: Replay) -> float:

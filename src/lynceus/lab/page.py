@@ -8,9 +8,14 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lynceus.lab.claims import FEWEST, HEADLINE
+from lynceus.lab.claims import FEWEST, HEADLINE, Verdict
 from lynceus.lab.code import UNKNOWN
+from lynceus.lab.measures import MEANS
 from lynceus.lab.pooled import pooled
+from lynceus.lab.statistics import unwritten
+
+_GOAL = "our goal"
+"""What stands for the published value of a claim of ours."""
 
 
 def page(summaries: Sequence[dict[str, Any]], pictures: dict[str, list[str]]) -> str:
@@ -18,21 +23,20 @@ def page(summaries: Sequence[dict[str, Any]], pictures: dict[str, list[str]]) ->
     lines = [
         "# Results",
         "",
-        "This page is written by `lynceus lab report` from the summaries in `results/`; nothing on it is typed by hand. Run "
-        "`make reproduce` for the quick set or `make reproduce-full` for everything.",
+        "This page is written by `lynceus lab report`: numbers come from the summaries in `results/`; notes beside claims are written by "
+        "hand, in the experiments' files. Run `make reproduce` for the quick set or `make reproduce-full` for everything.",
         "",
         "How to read it. Money is what an exploration was charged until its best finished, feasible run was within a factor of the "
-        "optimum (CNO), initial samples and stopped runs included; a seed that never got there counts as infinite. Brackets are 95 % "
+        "optimum (CNO), initial samples and stopped runs included; a seed that never got there counts as infinite (∞), a dash is no "
+        "number at all, and a job on which neither of two competitors got there is left out of their ratio. Brackets are 95 % "
         "bootstrap intervals over seeds, drawn in pairs where two competitors are compared. A claim **holds** when our whole "
         "interval satisfies the published statement, and **does not hold** when the interval lies outside of it; what reaches over a "
         "bound is not clear. The statement and its bounds stand in the experiment's file.",
         "",
-        *_heading(summaries),
+        *_made(summaries),
         "",
-        "## Claims of the papers",
-        "",
-        *_claims(summaries),
-        "",
+        *_claims("Claims of the papers", summaries, goals=False),
+        *_claims("Our own goals", summaries, goals=True),
     ]
     lines += [*pooled(summaries), ""]
     for summary in summaries:
@@ -40,7 +44,7 @@ def page(summaries: Sequence[dict[str, Any]], pictures: dict[str, list[str]]) ->
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _heading(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _made(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
     made: dict[str, set[str]] = {}
     for summary in summaries:
         for name, values in summary["made"].items():
@@ -52,29 +56,44 @@ def _heading(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
             f"{name} {', '.join(sorted(made[name]))}" for name in ("lynceus", "commit", "python", "numpy")
         )
         yield f"Run {span} with {versions}, on {'; '.join(sorted(made['machine']))}."
-    counts: dict[str, int] = {}
-    for summary in summaries:
-        for claim in summary["claims"]:
-            counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
+
+
+def _claims(title: str, summaries: Sequence[dict[str, Any]], *, goals: bool) -> Iterator[str]:
+    """The claims of others, or what we set ourselves, under a heading with how many came out how."""
+    shown = [(summary, claim) for summary in summaries for claim in summary["claims"] if is_goal(claim) == goals]
+    if not shown:
+        return
+    verdicts = [claim["verdict"] for _, claim in shown]
+    counts = "; ".join(f"{verdicts.count(name)} {name}" for name in Verdict if name in verdicts)
+    yield f"## {title}"
     yield ""
-    yield (
-        f"{sum(counts.values())} claims: "
-        + ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-        + "."
-    )
+    yield f"{len(shown)} {'goals' if goals else 'claims'}: {counts}."
+    yield ""
+    head = ["goal" if goals else "claim", *([] if goals else ["published"]), "ours", "seeds", "verdict"]
+    yield _cells(head)
+    yield "|" + "---|" * len(head)
+    for summary, claim in shown:
+        says = f"{claim['says']} ([{summary['source'] or summary['name']}](#{anchor(summary)}))"
+        ours = "–" if claim["ours"] is None else interval(claim["ours"]) + _decided(claim)
+        seeds = "table" if claim["measured"] == "table" else str(claim["seeds"] or "–")
+        verdict = " ".join(filter(None, (f"**{claim['verdict']}**{_caution(claim)}", claim["note"])))
+        yield _cells([says, *([] if goals else [claim["published"]]), ours, seeds, verdict])
+    yield ""
 
 
-def _claims(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
-    yield "| claim | published | ours | seeds | verdict |"
-    yield "|---|---|---|---|---|"
-    for summary in summaries:
-        for claim in summary["claims"]:
-            ours = "–" if claim["ours"] is None else interval(claim["ours"])
-            seeds = "table" if claim["measured"] == "table" else str(claim["seeds"] or "–")
-            verdict = f"**{claim['verdict']}**{_caution(claim)}"
-            note = f" {claim['note']}" if claim["note"] else ""
-            says = f"{claim['says']} ([{summary['source'] or summary['name']}](#{anchor(summary)}))"
-            yield f"| {says} | {claim['published']} | {ours} | {seeds} | {verdict}{note} |"
+def _decided(claim: dict[str, Any]) -> str:
+    jobs, undecided = claim.get("jobs", 0), claim.get("undecided", 0)
+    return _of_jobs(jobs, jobs + undecided)
+
+
+def is_goal(claim: dict[str, Any]) -> bool:
+    """Whether a claim is ours and nobody has published it."""
+    return bool(claim["published"] == _GOAL)
+
+
+def _of_jobs(counted: int, asked: int) -> str:
+    """On how many jobs a ratio rests, where it is not all of them."""
+    return f" ({counted} of {asked} jobs)" if counted < asked else ""
 
 
 def _caution(claim: dict[str, Any]) -> str:
@@ -103,6 +122,9 @@ def _experiment(summary: dict[str, Any], pictures: Sequence[str]) -> Iterator[st
     if summary["across"]:
         yield ""
         yield from _across(summary)
+    if summary.get("degraded"):
+        yield ""
+        yield from _degraded(summary)
     if summary["table"] and summary["levels"]:
         yield ""
         yield from _money(summary)
@@ -119,7 +141,13 @@ def _code(summary: dict[str, Any]) -> str:
     commits = ", ".join(summary["made"].get("commit", ["unknown"]))
     old = list(dict.fromkeys(row["policy"] for row in summary["table"] if not row.get("current")))
     since = f" Measured with code that has changed since: {', '.join(old)}." if old else ""
-    return f"Traces of code and tables {shown} (commit {commits}).{since}"
+    adopted, traces = (sum(row.get(name, 0) for row in summary["table"]) for name in ("adopted", "seeds"))
+    stands = (
+        f" {adopted:,} of {traces:,} traces are of earlier code and were adopted (`lynceus lab verify`)."
+        if adopted
+        else ""
+    )
+    return f"Traces of code and tables {shown} (commit {commits}).{since}{stands}"
 
 
 _CODES = 6
@@ -131,7 +159,7 @@ _LONG = 200
 def _across(summary: dict[str, Any]) -> Iterator[str]:
     several = len(summary["variants"]) > 1
     head = ["policy", *(["variant"] if several else []), "until CNO", "jobs", "seeds", "p50", "p90"]
-    head += ["cheaper / level / dearer (p90)", "jobs with p < 0.05 (seeds, Holm)", "p over jobs (Holm)"]
+    head += ["cheaper / level / dearer (p90)", "jobs with p < 0.05 (seeds, Holm)", "p over jobs (clusters; Holm)"]
     for base in dict.fromkeys(row["base"] for row in summary["across"]):
         yield f"Money relative to **{base}** (geometric mean over jobs on the seeds that both have; below 1 is cheaper):"
         yield ""
@@ -141,9 +169,35 @@ def _across(summary: dict[str, Any]) -> Iterator[str]:
             if row["base"] == base:
                 first = [row["policy"], *([row["variant"]] if several else []), f"{row['cno']:g}", str(row["jobs"])]
                 outcome = f"{row['wins']} / {row['ties']} / {row['losses']}"
-                numbers = [str(row["seeds"]), interval(row["p50"]), interval(row["p90"])]
-                yield _cells([*first, *numbers, outcome, str(row["significant"]), number(row.get("p_jobs", 1.0))])
+                p_jobs = f"{number(row.get('p_jobs', 1.0))} ({row.get('clusters', row['jobs'])})"
+                yield _cells([*first, str(row["seeds"]), *_ratios(row), outcome, str(row["significant"]), p_jobs])
         yield ""
+
+
+def _ratios(row: dict[str, Any]) -> list[str]:
+    """Ratios at p50 and p90, each with the jobs that it rests on."""
+    asked, undecided = row["jobs"], row.get("undecided", (0, 0))
+    return [
+        interval(row[name]) + _of_jobs(asked - left_out, asked)
+        for name, left_out in zip(("p50", "p90"), undecided, strict=True)
+    ]
+
+
+def _degraded(summary: dict[str, Any]) -> Iterator[str]:
+    """A line per competitor, a column per world."""
+    rows = summary["degraded"]
+    worlds = list(dict.fromkeys(row["variant"] for row in rows))
+    found = {(row["policy"], row["variant"]): " / ".join(_ratios(row)) for row in rows}
+    seeds = {policy: min(row["seeds"] for row in rows if row["policy"] == policy) for policy, _ in found}
+    yield (
+        f"Money until CNO {rows[0]['cno']:g} of each policy over its own in the world **{rows[0]['over']}**, p50 / p90 (in pairs by "
+        f"seed, geometric mean over {max(row['jobs'] for row in rows)} jobs; above 1 is dearer than there):"
+    )
+    yield ""
+    yield _cells(["policy", "seeds", *worlds])
+    yield "|" + "---|" * (len(worlds) + 2)
+    for policy, count in seeds.items():
+        yield _cells([policy, str(count), *(found.get((policy, world), "–") for world in worlds)])
 
 
 def _cells(texts: Sequence[str]) -> str:
@@ -171,29 +225,20 @@ def _level(entry: dict[str, Any]) -> str:
     return f"{text}; {entry['unreached']} not" if entry["unreached"] else text
 
 
-_QUANTITIES = (
-    ("dfo", "distance from the optimum"),
-    ("nex", "runs"),
-    ("spent", "dollars in all"),
-    ("decision", "seconds per decision"),
-    ("error", "error of estimates"),
-)
-
-
 def _others(summary: dict[str, Any]) -> Iterator[str]:
     yield "<details><summary>Further means over seeds</summary>"
     yield ""
-    yield "| job | policy | seeds | " + " | ".join(name for _, name in _QUANTITIES) + " |"
-    yield "|---|---|---|" + "---|" * len(_QUANTITIES)
+    yield "| job | policy | seeds | " + " | ".join(MEANS.values()) + " |"
+    yield "|---|---|---|" + "---|" * len(MEANS)
     for row in summary["table"]:
         name = f"{row['job']}, {row['variant']}" if row["variant"] else row["job"]
-        cells = [interval(row[key]) if key in row else "–" for key, _ in _QUANTITIES]
+        cells = [interval(row[key]) if key in row else "–" for key in MEANS]
         yield f"| {name} | {row['policy']} | {row['seeds']} | {' | '.join(cells)} |"
     yield ""
     yield "</details>"
 
 
-def interval(numbers: Sequence[float | None]) -> str:
+def interval(numbers: Sequence[float | str | None]) -> str:
     """`2.3 [1.9, 2.8]`; the number alone where its ends are the same or unknown."""
     value, low, high = numbers
     if low == high or (low is None and value is not None):
@@ -201,15 +246,18 @@ def interval(numbers: Sequence[float | None]) -> str:
     return f"{number(value)} [{number(low)}, {number(high)}]"
 
 
-def number(value: float | None) -> str:
-    """Three digits; ∞ for what was not reached.
+def number(value: float | str | None) -> str:
+    """Three digits; ∞ for what was not reached, a dash for what is no number.
 
-    >>> number(0.01234), number(1234.5), number(None)
-    ('0.0123', '1234', '∞')
+    >>> number(0.01234), number(1234.5), number("inf"), number("nan")
+    ('0.0123', '1234', '∞', '–')
     """
-    if value is None:
-        return "∞"
-    return f"{value:.0f}" if math.fabs(value) >= 1000 else f"{value:.3g}"
+    found = unwritten(value)
+    if math.isnan(found):
+        return "–"
+    if math.isinf(found):
+        return "∞" if found > 0 else "−∞"
+    return f"{found:.0f}" if math.fabs(found) >= 1000 else f"{found:.3g}"
 
 
 def as_csv(summary: dict[str, Any]) -> str:
@@ -218,11 +266,10 @@ def as_csv(summary: dict[str, Any]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     ends = ("", "_low", "_high")
     statistics = ("p50", "p90", "ratio_p50", "ratio_p90")
-    others = ("dfo", "nex", "spent", "decision", "error", "violations")
     head = ["job", "variant", "policy", "code", "seeds", "cno", "unreached"]
-    writer.writerow([*head, *(f"{s}{e}" for s in statistics for e in ends), "p", *others])
+    writer.writerow([*head, *(f"{s}{e}" for s in statistics for e in ends), "p", *MEANS])
     for row in summary["table"]:
-        means = [row[name][0] if name in row else "" for name in others]
+        means = [row[name][0] if name in row else "" for name in MEANS]
         for entry in row["levels"] or [{}]:
             first = [
                 row["job"],

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lynceus.lab.statistics import across_jobs, holm
+from lynceus.lab.statistics import across_jobs, clusters, holm, unwritten
 
 _PEERS = "peers-"
 """How the experiments that are pooled begin."""
@@ -29,8 +29,8 @@ def pooled(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield (
         f"Money until CNO {_LEVEL:g} relative to a baseline, p50 / p90 (geometric mean over the jobs of a family, of which equal seeds "
         "start from equal samples); below 1 is cheaper. Jobs are counted as cheaper, level or dearer when the interval of their p90 "
-        "ratio lies below 1, around it, or above. p is that of Wilcoxon's signed ranks over all jobs, with Holm's correction over the "
-        "competitors; a family that a competitor cannot run in, or was not run in, is a dash."
+        "ratio lies below 1, around it, or above. p is that of Wilcoxon's signed ranks over clusters of jobs (sizes of one algorithm "
+        "are one), with Holm's correction over the competitors; a family that a competitor cannot run in, or was not run in, is a dash."
     )
     for base in dict.fromkeys(row["base"] for summary in peers for row in summary["across"]):
         yield ""
@@ -43,28 +43,38 @@ def _against(base: str, families: Mapping[str, dict[str, Any]]) -> Iterator[str]
         for family, summary in families.items()
     }
     policies = list(dict.fromkeys(policy for found in rows.values() for policy in found))
-    jobs = {policy: _jobs(found[policy] for found in rows.values() if policy in found) for policy in policies}
-    corrected = dict(zip(policies, holm([_p(jobs[policy]) for policy in policies]), strict=True))
+    jobs = {policy: _jobs(rows, policy) for policy in policies}
+    ratios = {policy: {job: unwritten(one["p90"]) for job, one in jobs[policy].items()} for policy in policies}
+    corrected = dict(zip(policies, holm([across_jobs(ratios[policy]) for policy in policies]), strict=True))
     yield f"| relative to {base} | {' | '.join(families)} | fewest seeds | cheaper / level / dearer | p over all jobs |"
     yield "|---|" + "---|" * (len(families) + 3)
     for policy in policies:
-        cells = [_ratios(rows[family].get(policy)) for family in families]
+        cells = [_ratios(rows[family].get(policy), _asked(families[family])) for family in families]
         seeds = min(found[policy]["seeds"] for found in rows.values() if policy in found)
-        outcomes = [job["outcome"] for job in jobs[policy]]
+        outcomes = [job["outcome"] for job in jobs[policy].values()]
         counts = " / ".join(str(outcomes.count(outcome)) for outcome in ("win", "tie", "loss"))
-        yield f"| {policy} | {' | '.join(cells)} | {seeds} | {counts} | {corrected[policy]:.2g} ({len(outcomes)} jobs) |"
+        p = f"{corrected[policy]:.2g} ({len(outcomes)} jobs, {clusters(ratios[policy])} clusters)"
+        yield f"| {policy} | {' | '.join(cells)} | {seeds} | {counts} | {p} |"
 
 
-def _jobs(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [job for row in rows for job in row["by_job"].values()]
+def _jobs(rows: Mapping[str, dict[str, dict[str, Any]]], policy: str) -> dict[str, dict[str, Any]]:
+    """What became of every job of every family."""
+    return {
+        f"{family}: {job}": found
+        for family, of_family in rows.items()
+        for job, found in of_family.get(policy, {"by_job": {}})["by_job"].items()
+    }
 
 
-def _p(jobs: Sequence[dict[str, Any]]) -> float:
-    """A job in which the competitor never got to the level has no finite ratio."""
-    return across_jobs([math.inf if job["p90"] is None else job["p90"] for job in jobs])
+def _asked(summary: dict[str, Any]) -> int:
+    return int(summary.get("asked", len(summary["jobs"])))
 
 
-def _ratios(row: dict[str, Any] | None) -> str:
+def _ratios(row: dict[str, Any] | None, asked: int) -> str:
+    """Ratios over the jobs that were run, with their number where it is not that of the family."""
     if row is None:
         return "–"
-    return " / ".join("∞" if row[name][0] is None else f"{row[name][0]:.2f}" for name in ("p50", "p90"))
+    found = [unwritten(row[name][0]) for name in ("p50", "p90")]
+    text = " / ".join("–" if math.isnan(one) else "∞" if math.isinf(one) else f"{one:.2f}" for one in found)
+    jobs = row["jobs"] - max(row.get("undecided", (0,)))
+    return text if jobs >= asked else f"{text} ({jobs} of {asked} jobs)"

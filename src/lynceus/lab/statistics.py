@@ -1,14 +1,16 @@
 """Numbers over seeds, with how sure they are: bootstrap intervals in pairs, signed ranks, Holm's correction, wins and losses.
 
-A seed that never got there counts as infinite and is never dropped. Two competitors are compared on the seeds that both have run, and a
-bootstrap draws the same seeds for both, because equal seeds start from equal samples.
+A seed that never got there counts as infinite; only `found` leaves it out, and then rests on fewer seeds. A job on which neither of two
+competitors got there does not tell them apart and is left out of their ratio. Two competitors are compared on the seeds that both have
+run, and a bootstrap draws the same seeds for both, because equal seeds start from equal samples.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -22,6 +24,8 @@ FloatArray = NDArray[np.float64]
 DRAWS = 2000
 """Bootstrap samples."""
 CONFIDENCE = 0.95
+_SIZE = re.compile(r"_(?:bigdata|huge)(?:_|$)")
+"""Where the size begins in a job's name."""
 
 BySeed = Mapping[int, float]
 """One number per seed."""
@@ -36,6 +40,14 @@ class Estimate:
     high: float
     seeds: int
     """How many seeds it rests on; of several jobs, the fewest."""
+    jobs: int = 1
+    """How many jobs it rests on."""
+    undecided: int = 0
+    """Jobs that were left out, because neither of the two competitors got there."""
+
+
+NOTHING = Estimate(math.nan, math.nan, math.nan, 0, 0)
+"""What is known of two who share no seed."""
 
 
 def statistic(sample: FloatArray, name: Statistic) -> FloatArray:
@@ -77,7 +89,8 @@ def estimate(jobs: Sequence[BySeed], name: Statistic, seed: int = 0) -> Estimate
     with np.errstate(invalid="ignore"):  # `found` has no value where no seed got there
         point = float(np.mean([statistic(sample, name) for sample in samples]))
         drawn = np.mean([statistic(_resampled(sample, seed, i), name) for i, sample in enumerate(samples)], axis=0)
-    return _interval(point, drawn, min(len(sample) for sample in samples))
+    low, high = _interval(drawn, seeds := min(_counted(sample, name) for sample in samples))
+    return Estimate(point, low, high, seeds, len(samples))
 
 
 def ratio(numerator: Sequence[BySeed], denominator: Sequence[BySeed], name: Statistic, seed: int = 0) -> Estimate:
@@ -86,54 +99,67 @@ def ratio(numerator: Sequence[BySeed], denominator: Sequence[BySeed], name: Stat
     >>> ratio([{0: 2.0, 1: 4.0}], [{0: 1.0, 1: 2.0}], "p50").value
     2.0
     """
-    points, drawn, fewest = [], [], math.inf
+    points, drawn, counts = [], [], []
     for place, (above, below) in enumerate(zip(numerator, denominator, strict=True)):
         seeds = sorted(above.keys() & below.keys())
         if not seeds:
-            return Estimate(math.nan, math.nan, math.nan, 0)
+            return NOTHING
         pair = np.array([[above[s] for s in seeds], [below[s] for s in seeds]])
+        point = _log_ratio(statistic(pair[0], name), statistic(pair[1], name))
+        if np.isnan(point):
+            continue
         picks = _picks(len(seeds), seed, place)
-        points.append(_log_ratio(statistic(pair[0], name), statistic(pair[1], name)))
+        points.append(point)
         drawn.append(_log_ratio(statistic(pair[0][picks], name), statistic(pair[1][picks], name)))
-        fewest = min(fewest, len(seeds))
+        counts.append(min(_counted(side, name) for side in pair))
+    if not points:
+        return replace(NOTHING, undecided=len(numerator))
     with np.errstate(invalid="ignore"):  # one never got there on one job, the other on another: no number
-        return _interval(float(np.exp(np.mean(points))), np.exp(np.mean(drawn, axis=0)), int(fewest))
+        value, draws = float(np.exp(np.mean(points))), np.exp(_mean_of_known(np.array(drawn)))
+    return Estimate(value, *_interval(draws, min(counts)), min(counts), len(points), len(numerator) - len(points))
 
 
 def signed_rank(numerator: BySeed, denominator: BySeed) -> float:
     """Two-sided p of Wilcoxon's signed ranks on log ratios, in pairs by seed; 1 when nothing differs.
 
-    A seed that only one of the two got through counts as the largest difference there is.
+    A seed that only one of the two got through counts as the largest difference there is, one that neither did as none.
     """
-    from scipy.stats import wilcoxon
-
     seeds = sorted(numerator.keys() & denominator.keys())
     logs = _log_ratio(np.array([numerator[s] for s in seeds]), np.array([denominator[s] for s in seeds]))
-    finite = np.abs(logs[np.isfinite(logs)])
-    most = float(finite.max(initial=0.0)) + 1.0
-    logs = np.clip(logs, -most, most)
-    if not np.any(logs):
-        return 1.0
-    return float(wilcoxon(logs, zero_method="zsplit").pvalue)
+    return _wilcoxon(_clipped(np.nan_to_num(logs, nan=0.0, posinf=math.inf, neginf=-math.inf)))
 
 
-def across_jobs(ratios: Sequence[float]) -> float:
-    """Two-sided p of Wilcoxon's signed ranks over jobs, each with one ratio; 1 when nothing differs.
+def across_jobs(ratios: Mapping[str, float]) -> float:
+    """Two-sided p of Wilcoxon's signed ranks over clusters of jobs, each job with one ratio; 1 when nothing differs.
 
-    Jobs are what a claim about a family generalises over: a hundred seeds of one job are still one job. With n jobs p cannot fall
-    below 2 / 2ⁿ, so four jobs never suffice for 0.05. A ratio of 0 or infinity (one of the two never got there) ranks first.
+    Jobs are what a claim about a family generalises over: a hundred seeds of one job are still one job, and two sizes of an
+    algorithm are hardly two. Log ratios are averaged per cluster; with n clusters p cannot fall below 2 / 2ⁿ, so four never suffice for
+    0.05. A ratio of 0 or infinity (one of the two never got there) ranks first, a job that is undecided (NaN) does not count.
 
-    >>> across_jobs([0.5, 0.6, 0.7, 0.8, 0.9, 0.4])
+    >>> across_jobs({"a": 0.5, "b": 0.6, "c": 0.7, "d": 0.8, "e": 0.9, "f_huge_x": 0.4, "f_bigdata_x": 0.3})
     0.03125
     """
-    from scipy.stats import wilcoxon
-
+    known = {job: value for job, value in ratios.items() if not math.isnan(value)}
     with np.errstate(divide="ignore"):
-        logs = np.log(np.asarray(ratios, dtype=float))
-    logs = logs[~np.isnan(logs)]
-    most = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0)) + 1.0
-    logs = np.clip(logs, -most, most)
-    return float(wilcoxon(logs, zero_method="zsplit").pvalue) if np.any(logs) else 1.0
+        logs = _clipped(np.log(np.array(list(known.values()), dtype=float)))
+    joined: dict[str, list[float]] = {}
+    for job, log in zip(known, logs.tolist(), strict=True):
+        joined.setdefault(cluster(job), []).append(log)
+    return _wilcoxon(np.array([np.mean(of_one) for of_one in joined.values()]))
+
+
+def clusters(ratios: Mapping[str, float]) -> int:
+    """How many independent things `across_jobs` counts."""
+    return len({cluster(job) for job, value in ratios.items() if not math.isnan(value)})
+
+
+def cluster(job: str) -> str:
+    """What jobs that are alike have in common: the algorithm, which is a name up to its size.
+
+    >>> cluster("scout/kmeans_huge_spark15"), cluster("scout/kmeans_bigdata_spark15"), cluster("tensorflow/cnn")
+    ('scout/kmeans', 'scout/kmeans', 'tensorflow/cnn')
+    """
+    return _SIZE.split(job)[0]
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:
@@ -157,11 +183,49 @@ def verdict_of(found: Estimate) -> Literal["win", "tie", "loss"]:
     return "loss" if found.low > 1 else "tie"
 
 
+def written(value: float) -> float | str:
+    """A number for JSON, which has no infinities; four digits are more than the seeds tell.
+
+    >>> written(1 / 3), written(math.inf), written(math.nan)
+    (0.3333, 'inf', 'nan')
+    """
+    return float(f"{value:.4g}") if math.isfinite(value) else str(float(value))
+
+
+def unwritten(value: float | str | None) -> float:
+    """The number again; in older summaries everything that is not finite was null, mostly because somebody never got there."""
+    return math.inf if value is None else float(value)
+
+
 def _log_ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    """ln(above / below); 0 where both are infinite, because neither got there."""
+    """ln(above / below); NaN where both are infinite: neither got there, which tells nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(above) - np.log(below)
-    return np.where(above == below, 0.0, logs)
+    return np.where((above == below) & np.isfinite(above), 0.0, logs)
+
+
+def _clipped(logs: FloatArray) -> FloatArray:
+    """Infinite log ratios as ones that are larger than any other."""
+    most = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0)) + 1.0
+    return np.clip(logs, -most, most)
+
+
+def _wilcoxon(logs: FloatArray) -> float:
+    from scipy.stats import wilcoxon
+
+    return float(wilcoxon(logs, zero_method="zsplit").pvalue) if np.any(logs) else 1.0
+
+
+def _counted(sample: FloatArray, name: Statistic) -> int:
+    """The seeds that a statistic rests on."""
+    return int(np.isfinite(sample).sum()) if name == "found" else len(sample)
+
+
+def _mean_of_known(drawn: FloatArray) -> FloatArray:
+    """Means over jobs `[jobs, draws]` → `[draws]`; a draw in which a job is undecided leaves the job out, as the estimate would."""
+    known = ~np.isnan(drawn)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(known, drawn, 0.0).sum(axis=0) / known.sum(axis=0))
 
 
 def _picks(n: int, seed: int, place: int) -> NDArray[np.int64]:
@@ -172,10 +236,10 @@ def _resampled(sample: FloatArray, seed: int, place: int) -> FloatArray:
     return np.asarray(sample[_picks(len(sample), seed, place)])
 
 
-def _interval(point: float, drawn: FloatArray, seeds: int) -> Estimate:
-    """The percentile interval; one seed says nothing about its own spread."""
-    if seeds < 2:
-        return Estimate(point, math.nan, math.nan, seeds)
+def _interval(drawn: FloatArray, seeds: int) -> tuple[float, float]:
+    """The percentile interval of the draws that have a value; one seed says nothing about its own spread."""
+    known = drawn[~np.isnan(drawn)]
+    if seeds < 2 or not len(known):
+        return math.nan, math.nan
     tail = (1 - CONFIDENCE) / 2
-    known = np.where(np.isnan(drawn), point, drawn)
-    return Estimate(point, float(quantiles(known, tail)), float(quantiles(known, 1 - tail)), seeds)
+    return float(quantiles(known, tail)), float(quantiles(known, 1 - tail))

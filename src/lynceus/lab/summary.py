@@ -15,13 +15,25 @@ from lynceus.lab.cell import limited, loaded
 from lynceus.lab.claims import Judged, judge
 from lynceus.lab.curves import curve
 from lynceus.lab.experiment import Experiment, Place
-from lynceus.lab.measures import by_seed
-from lynceus.lab.spec import MeasureSpec, Quantity
-from lynceus.lab.statistics import BySeed, Estimate, across_jobs, estimate, holm, ratio, signed_rank, verdict_of
+from lynceus.lab.measures import MEANS, by_seed
+from lynceus.lab.spec import ExperimentSpec, MeasureSpec, Quantity
+from lynceus.lab.statistics import (
+    BySeed,
+    Estimate,
+    across_jobs,
+    clusters,
+    estimate,
+    holm,
+    ratio,
+    signed_rank,
+    verdict_of,
+    written,
+)
 from lynceus.lab.store import Kept, Store
 from lynceus.replay import ReplayJob
 
-_ALWAYS: tuple[Quantity, ...] = ("nex", "spent", "decision", "error", "dfo", "violations")
+Pairs = dict[str, tuple[BySeed, BySeed]]
+"""Money by seed of two competitors, by job."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +86,14 @@ def summarise(experiment: Experiment, store: Store) -> dict[str, Any]:
         "source": spec.source,
         "made": _made(kept for place in experiment.settings for kept in evidence.kept(place)),
         "jobs": evidence.jobs,
+        "asked": len(experiment.jobs),
         "policies": experiment.policies,
         "variants": experiment.variants,
         "baseline": spec.baseline or next(iter(experiment.policies), None),
         "levels": spec.levels,
         "table": [_row(evidence, place) for place in experiment.settings if evidence.kept(place)],
         "across": _across(evidence),
+        "degraded": _degraded(evidence),
         "claims": [_claim(judged) for judged in _judged(evidence)],
         "curves": [
             {"title": figure.title, "kind": figure.kind, "log": figure.log, "panels": curve(evidence, figure)}
@@ -97,6 +111,7 @@ def _row(evidence: Evidence, place: Place) -> dict[str, Any]:
         "policy": place.policy,
         "variant": place.variant,
         "seeds": len(evidence.kept(place)),
+        "adopted": sum("adopted" in kept.made for kept in evidence.kept(place)),
         "code": evidence.kept(place)[0].code,
         "current": evidence.kept(place)[0].code == experiment.settings[place].code,
         "levels": [],
@@ -112,9 +127,9 @@ def _row(evidence: Evidence, place: Place) -> dict[str, Any]:
         if place != base and other:
             entry["ratio_p50"] = _numbers(ratio([own], [other], "p50"))
             entry["ratio_p90"] = _numbers(ratio([own], [other], "p90"))
-            entry["p"] = _number(signed_rank(own, other))
+            entry["p"] = written(signed_rank(own, other))
         row["levels"].append(entry)
-    for quantity in _ALWAYS:
+    for quantity in MEANS:
         values = evidence.values(place, quantity)
         if values:
             row[quantity] = _numbers(estimate([values], "mean"))
@@ -132,47 +147,78 @@ def _across(evidence: Evidence) -> list[dict[str, Any]]:
                 rows = [
                     _compared(pairs, {"base": base, "policy": policy, "variant": variant, "cno": level})
                     for policy in policies
-                    if policy != base and (pairs := _pairs(evidence, policy, base, variant, level))
+                    if policy != base and (pairs := _pairs(evidence, (policy, variant), (base, variant), level))
                 ]
                 corrected = holm([row["p_jobs"] for row in rows])
-                found += [row | {"p_jobs": _number(p)} for row, p in zip(rows, corrected, strict=True)]
+                found += [row | {"p_jobs": written(p)} for row, p in zip(rows, corrected, strict=True)]
     order = {policy: place for place, policy in enumerate(policies)}
     return sorted(found, key=lambda row: (bases.index(row["base"]), row["variant"] or "", order[row["policy"]]))
 
 
-def _compared(pairs: dict[str, tuple[BySeed, BySeed]], where: dict[str, Any]) -> dict[str, Any]:
+def _compared(pairs: Pairs, where: dict[str, Any]) -> dict[str, Any]:
     """Geometric means of ratios, wins and losses; signed ranks over seeds with Holm's correction across jobs, and over jobs."""
-    above, below = ([pair[side] for pair in pairs.values()] for side in (0, 1))
     each = {job: (ratio([one], [other], "p50"), ratio([one], [other], "p90")) for job, (one, other) in pairs.items()}
     outcomes = [verdict_of(p90) for _, p90 in each.values()]
+    ratios = {job: p90.value for job, (_, p90) in each.items()}
     corrected = holm([signed_rank(one, other) for one, other in pairs.values()])
-    found = ratio(above, below, "p90")
     return {
         **where,
-        "jobs": len(pairs),
-        "seeds": found.seeds,
-        "p50": _numbers(ratio(above, below, "p50")),
-        "p90": _numbers(found),
+        **_joined(pairs),
         "wins": outcomes.count("win"),
         "ties": outcomes.count("tie"),
         "losses": outcomes.count("loss"),
         "significant": sum(p < 0.05 for p in corrected),
-        "p_jobs": across_jobs([p90.value for _, p90 in each.values()]),
+        "p_jobs": across_jobs(ratios),
+        "clusters": clusters(ratios),
         "by_job": {
-            job: {"p50": _number(p50.value), "p90": _number(p90.value), "outcome": verdict_of(p90)}
+            job: {"p50": written(p50.value), "p90": written(p90.value), "outcome": verdict_of(p90)}
             for job, (p50, p90) in each.items()
         },
     }
 
 
-def _pairs(evidence: Evidence, policy: str, base: str, variant: str, level: float) -> dict[str, tuple[BySeed, BySeed]]:
-    """Money by seed of a competitor and of the baseline, for every job that both have run."""
-    pairs = {}
-    for job in evidence.jobs:
-        own, other = Place(job, policy, variant), Place(job, base, variant)
-        if evidence.kept(own) and evidence.kept(other):
-            pairs[job] = evidence.values(own, "money", level), evidence.values(other, "money", level)
-    return pairs
+def _degraded(evidence: Evidence) -> list[dict[str, Any]]:
+    """What harder worlds cost: every competitor's money in each of them over its own in the first, in pairs by seed."""
+    experiment, levels = evidence.experiment, evidence.experiment.spec.levels
+    if not levels or not _in_worlds(experiment.spec):
+        return []
+    calm, *harder = experiment.variants
+    level = min(levels)
+    return [
+        {"policy": policy, "variant": variant, "over": calm, "cno": level, **_joined(pairs)}
+        for policy in experiment.policies
+        for variant in harder
+        if (pairs := _pairs(evidence, (policy, variant), (policy, calm), level))
+    ]
+
+
+def _in_worlds(spec: ExperimentSpec) -> bool:
+    """Whether variants ask the same question and differ only in what befalls its runs, or in how they are billed."""
+    asked = {variant.model_copy(update={"billing": None}).model_dump_json() for variant in spec.variants.values()}
+    return len(asked) <= 1
+
+
+def _joined(pairs: Pairs) -> dict[str, Any]:
+    """Ratios over all jobs."""
+    above, below = ([pair[side] for pair in pairs.values()] for side in (0, 1))
+    p50, p90 = ratio(above, below, "p50"), ratio(above, below, "p90")
+    return {
+        "jobs": len(pairs),
+        "seeds": min(len(own.keys() & other.keys()) for own, other in pairs.values()),
+        "p50": _numbers(p50),
+        "p90": _numbers(p90),
+        "undecided": [p50.undecided, p90.undecided],
+    }
+
+
+def _pairs(evidence: Evidence, own: tuple[str, str], other: tuple[str, str], level: float) -> Pairs:
+    """Money by seed of two competitors, each in its variant, for every job that both have run."""
+    places = {job: (Place(job, *own), Place(job, *other)) for job in evidence.jobs}
+    return {
+        job: (evidence.values(one, "money", level), evidence.values(two, "money", level))
+        for job, (one, two) in places.items()
+        if evidence.kept(one) and evidence.kept(two)
+    }
 
 
 def _judged(evidence: Evidence) -> Iterable[Judged]:
@@ -194,6 +240,8 @@ def _claim(judged: Judged) -> dict[str, Any]:
         "published": claim.published,
         "ours": None if judged.found is None else _numbers(judged.found),
         "seeds": 0 if judged.found is None else judged.found.seeds,
+        "jobs": 0 if judged.found is None else judged.found.jobs,
+        "undecided": 0 if judged.found is None else judged.found.undecided,
         "measured": claim.measure.kind,
         "verdict": str(judged.verdict),
         "note": claim.note,
@@ -209,13 +257,8 @@ def _made(kept: Iterable[Kept]) -> dict[str, list[str]]:
     return {name: sorted(values) for name, values in found.items()}
 
 
-def _numbers(found: Estimate) -> list[float | None]:
-    return [_number(found.value), _number(found.low), _number(found.high)]
-
-
-def _number(value: float) -> float | None:
-    """Four digits are more than the seeds tell; what is not finite is null in JSON."""
-    return float(f"{value:.4g}") if math.isfinite(value) else None
+def _numbers(found: Estimate) -> list[float | str]:
+    return [written(found.value), written(found.low), written(found.high)]
 
 
 def worth_showing(summaries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
