@@ -70,6 +70,89 @@ def test_a_longer_replay_stands_for_a_shorter_one(experiment_file, tmp_path):
             assert timeless(kept.replay)[2] == timeless(alone)[2], place
 
 
+def test_a_shorter_replay_recommends_what_it_would_have_recommended_alone(experiment_file, tmp_path):
+    store = Store(tmp_path / "store")
+    run_cells(load_experiment(experiment_file).cells(), InProcess(), store)
+    changed(experiment_file, "seeds: 4\n", "seeds: 4\ntrials: 3\n")
+    short = load_experiment(experiment_file)
+    assert store.missing(short.cells()) == []
+    for cell in short.cells():
+        (kept,) = store.read(cell.setting, [cell.seed])
+        alone = run_cell(cell).replay
+        assert [step.row for step in kept.replay.steps] == [step.row for step in alone.steps]
+        assert kept.replay.cno_at_stop == alone.cno_at_stop
+
+
+def test_a_replay_that_reached_its_goal_on_the_way_to_another_was_not_asked(experiment_file, tmp_path):
+    store = Store(tmp_path / "store")
+    changed(experiment_file, "seeds: 4\n", "seeds: 4\noptions: {budget: {means: 4}}\n")
+    run_cells(load_experiment(experiment_file).cells(), InProcess(), store)
+    changed(experiment_file, "seeds: 4\n", "seeds: 4\nuntil: 1.9\n")
+    for cell in load_experiment(experiment_file).cells():
+        (kept,) = store.read(cell.setting, [cell.seed])
+        assert kept.replay.cno_at_stop == run_cell(cell).replay.cno_at_stop
+
+
+def test_where_few_trials_are_planned_otherwise_no_longer_replay_stands_for_them(experiment_file, tmp_path):
+    store = Store(tmp_path / "store")
+    changed(experiment_file, "plain: random\n", "plain: lynceus\n")
+    run_cells(load_experiment(experiment_file).cells(1), InProcess(), store)
+    changed(experiment_file, "seeds: 4\n", "seeds: 4\ntrials: 13\n")
+    assert store.missing(load_experiment(experiment_file).cells(1)) == []
+    changed(experiment_file, "trials: 13\n", "trials: 12\n")
+    (missing,) = store.missing(load_experiment(experiment_file).cells(1))
+    assert missing.setting.written()["policy"]["name"] == "lynceus"
+    store.keep(run_cell(missing))
+    changed(experiment_file, "trials: 12\n", "trials: 12\nuntil: 1.1\n")
+    assert store.missing(load_experiment(experiment_file).cells(1)) == [], "of as many trials, a longer one does"
+
+
+def test_trials_side_by_side_are_no_part_of_a_longer_replay(experiment_file, tmp_path):
+    store = Store(tmp_path / "store")
+    changed(experiment_file, "seeds: 4\n", "seeds: 4\nparallel: 3\n")
+    run_cells(load_experiment(experiment_file).cells(1), InProcess(), store)
+    changed(experiment_file, "parallel: 3\n", "parallel: 3\nuntil: 1.5\n")
+    cells = load_experiment(experiment_file).cells(1)
+    assert store.missing(cells) == cells
+
+
+@pytest.mark.parametrize("damage", ["empty", "no parquet", "cut off", "inside", "without facts"])
+def test_a_damaged_trace_is_missing_and_made_anew(experiment_file, tmp_path, caplog, damage):
+    store, cells = Store(tmp_path / "store"), load_experiment(experiment_file).cells(2)
+    run_cells(cells, InProcess(), store)
+    path = store.path(cells[0])
+    whole = path.read_bytes()
+    if damage == "without facts":
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.parquet.read_table(path).replace_schema_metadata(None), path)
+    else:
+        path.write_bytes(
+            {
+                "empty": b"",
+                "no parquet": b"no parquet at all",
+                "cut off": whole[:-100],
+                "inside": whole[:4] + bytes(len(whole) - 12) + whole[-8:],
+            }[damage]
+        )
+    kept = store.read(cells[0].setting, range(2))
+    assert [one.replay.seed for one in kept] == [1]
+    (warning,) = caplog.messages
+    assert warning == f"{path}: the trace is damaged and counts as missing; it is set aside as 0.parquet.damaged."
+    assert store.missing(cells) == [cells[0]]
+    assert run_cells(cells, InProcess(), store).made == 1
+    assert len(store.read(cells[0].setting, range(2))) == 2
+
+
+def test_a_trace_says_where_it_was_run_not_where_it_is_kept(experiment_file, tmp_path, monkeypatch):
+    store, cell = Store(tmp_path / "store"), load_experiment(experiment_file).cells(1)[0]
+    monkeypatch.setattr("platform.machine", lambda: "far-away")
+    done = run_cell(cell)
+    monkeypatch.undo()
+    store.keep(done)
+    assert "far-away" in store.read(cell.setting, [0])[0].made["machine"]
+
+
 def test_processes_give_the_traces_of_one_process(experiment_file):
     cells = load_experiment(experiment_file).cells(2)
     alone = {result.cell: timeless(result.replay) for result in InProcess()(cells)}

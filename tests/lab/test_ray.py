@@ -7,6 +7,7 @@ import pytest
 
 from lab_cases import timeless
 from lynceus.errors import InfrastructureError, MissingExtraError
+from lynceus.lab import on_ray
 from lynceus.lab.campaign import run_cells
 from lynceus.lab.engines import InProcess, engine_named
 from lynceus.lab.experiment import load_experiment
@@ -19,6 +20,13 @@ def test_without_ray_one_sentence_says_what_to_install(monkeypatch):
         MissingExtraError, match=r"Campaigns on Ray need an optional package: pip install 'lynceus\[ray\]'"
     ):
         next(iter(engine_named("ray", 1)([])))
+
+
+def test_nodes_are_told_where_tables_and_peers_lie(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LYNCEUS_DATA", "tables")
+    monkeypatch.delenv("LYNCEUS_PEERS", raising=False)
+    assert on_ray._environment() == {"LYNCEUS_THREADS": "1", "LYNCEUS_DATA": str(tmp_path / "tables")}
 
 
 @pytest.mark.slow

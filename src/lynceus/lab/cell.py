@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from lynceus.executor.worlds import Failures, Interruptions, Noise, SlowBoots, Stacked, World
-from lynceus.lab.code import fingerprint
+from lynceus.lab.code import fingerprint, provenance
 from lynceus.lab.peers import peer_named, replay_peer
 from lynceus.lab.spec import OptionsSpec, WorldSpec
 from lynceus.policy.compose import compose
@@ -76,6 +76,8 @@ class Done:
     cell: Cell
     replay: Replay
     wall_s: float
+    made: Mapping[str, Any] = field(default_factory=provenance)
+    """When, with what and on which machine: a cell may run far from where its trace is kept."""
 
 
 def run_cell(cell: Cell) -> Done:

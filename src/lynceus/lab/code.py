@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import datetime
 import hashlib
 import json
+import os
+import platform
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -56,19 +60,19 @@ def _code_of(policy: str) -> str:
     if policy.startswith("peer:"):
         server = (_PACKAGE / "lab" / "peers" / "server.py").read_text(encoding="utf-8")
         return _short([_sources([_PEERS]), _bare(server)])
-    parts = {type(part).__module__ for part in _parts(compose(json.loads(policy)))}
-    return _sources([*sorted(parts), *_ALWAYS])
+    modules = {type(part).__module__ for part in parts(compose(json.loads(policy)))}
+    return _sources([*sorted(modules), *_ALWAYS])
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def parts(value: Any) -> Iterator[Any]:
     """A record and every record inside it."""
     if isinstance(value, tuple):
         for item in value:
-            yield from _parts(item)
+            yield from parts(item)
     elif dataclasses.is_dataclass(value):
         yield value
         for field in dataclasses.fields(value):
-            yield from _parts(getattr(value, field.name))
+            yield from parts(getattr(value, field.name))
 
 
 def _sources(start: Iterable[str]) -> str:
@@ -192,6 +196,18 @@ def commit() -> str | None:
         return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def provenance() -> dict[str, Any]:
+    """When, with what and where, as it is in the process that asks: kept with every trace."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "lynceus": metadata.version("lynceus"),
+        "commit": commit(),
+        "python": platform.python_version(),
+        "numpy": metadata.version("numpy"),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
 
 
 def _short(texts: Iterable[str]) -> str:

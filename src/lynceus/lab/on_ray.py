@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from lynceus.lab.engines import Crashed, attempt
 
 _RETRIES = 5
 """How often a cell is run again because its node or worker died."""
+_PLACES = ("LYNCEUS_DATA", "LYNCEUS_PEERS")
+"""Folders that nodes look into, at the same paths as here."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class OnRay:
         mine = not ray.is_initialized()
         if mine:
             self._join(ray)
-        run = ray.remote(num_cpus=1, max_retries=_RETRIES, runtime_env={"env_vars": {"LYNCEUS_THREADS": "1"}})(attempt)
+        run = ray.remote(num_cpus=1, max_retries=_RETRIES, runtime_env={"env_vars": _environment()})(attempt)
         coming = iter(cells)
         running: dict[Any, Cell] = {}
         most = 4 * max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -64,6 +67,13 @@ class OnRay:
         except ray.exceptions.RayError as error:
             return Crashed(cell, f"{type(error).__name__}: {str(error).splitlines()[0]}")
         return result
+
+
+def _environment() -> dict[str, str]:
+    """What a worker must know of the environment here; a node has its own."""
+    return {"LYNCEUS_THREADS": "1"} | {
+        name: os.path.abspath(folder) for name in _PLACES if (folder := os.environ.get(name))
+    }
 
 
 def _ray() -> Any:

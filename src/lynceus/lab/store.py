@@ -6,24 +6,30 @@ was interrupted goes on where it stopped, two experiments that share a setting s
 
 from __future__ import annotations
 
-import datetime
+import contextlib
+import itertools
 import json
+import logging
 import math
 import os
-import platform
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from importlib import metadata
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from lynceus.choose.scarce import ByBudget
 from lynceus.errors import InputError, MissingExtraError
 from lynceus.lab.cell import Cell, Done, Setting
-from lynceus.lab.code import UNKNOWN, commit
+from lynceus.lab.code import UNKNOWN, parts
+from lynceus.policy.compose import compose
 from lynceus.replay import Replay, Step
 
+_log = logging.getLogger("lynceus.lab")
 _META = b"lynceus"
+_MAGIC = b"PAR1"
+"""How a Parquet file begins and ends."""
 _ENOUGH = 0.5
 """Traces of the code of now, as a share of those of other code, from which on they are shown in their place."""
 _COLUMNS = ("row", "state", "charged_usd", "spent_usd", "cno", "decision_s", "seconds", "told_s", "modelled", "advised")
@@ -35,7 +41,7 @@ class Kept:
 
     replay: Replay
     made: Mapping[str, Any]
-    """date, lynceus, code, commit, python, machine, wall_s."""
+    """date, lynceus, code, commit, python, numpy, machine, wall_s; of a peer also its libraries."""
 
     @property
     def code(self) -> str:
@@ -60,10 +66,13 @@ class Store:
         return (folder if code == UNKNOWN else folder / code) / f"{cell.seed}.parquet"
 
     def find(self, cell: Cell, code: str | None = None) -> Path | None:
-        """The trace of a cell, or one of the same replay that went on for longer: decisions do not depend on where it ends."""
+        """The trace of a cell, or one of the same replay that went on for longer."""
         for setting in _longer(cell.setting):
-            if (path := self.path(Cell(setting, cell.seed), code)).is_file():
-                return path
+            path = self.path(Cell(setting, cell.seed), code)
+            if path.is_file():
+                if _is_whole(path):
+                    return path
+                _set_aside(path)
         return None
 
     def codes(self, setting: Setting) -> list[str]:
@@ -95,7 +104,7 @@ class Store:
             "reason": replay.reason,
             "cno_at_stop": replay.cno_at_stop,
             "setting": done.cell.setting.written(),
-            "made": provenance() | {"code": done.cell.setting.code, "wall_s": round(done.wall_s, 3)},
+            "made": {**done.made, "code": done.cell.setting.code, "wall_s": round(done.wall_s, 3)},
         }
         table = pyarrow.table(columns).replace_schema_metadata({_META: json.dumps(facts).encode()})
         self._write(table, self.path(done.cell))
@@ -122,10 +131,21 @@ class Store:
         """The traces that there are, in order of seeds, all of one code: that of now if it has enough of them, else that of the most."""
         cells = [Cell(setting, seed) for seed in seeds]
         for each in self.codes(setting) if code is None else [code]:
-            paths = [path for cell in cells if (path := self.find(cell, each)) is not None]
-            if paths:
-                return [_cut(_read(path, each), setting) for path in paths]
+            found = [kept for cell in cells if (kept := self._one(cell, each)) is not None]
+            if found:
+                return found
         return []
+
+    def _one(self, cell: Cell, code: str) -> Kept | None:
+        path = self.find(cell, code)
+        if path is None:
+            return None
+        try:
+            kept = _read(path, code)
+        except (OSError, ValueError, KeyError, TypeError):  # whatever Arrow and JSON say of bytes that make no sense
+            _set_aside(path)
+            return None
+        return kept if path == self.path(cell, code) else _cut(kept, cell.setting)
 
     def adopt(self, cell: Cell, code: str, checked: Iterable[int]) -> None:
         """Let the trace of other code stand for one of the code as it is now, because equal seeds were seen to give equal traces."""
@@ -138,10 +158,41 @@ class Store:
         self._write(table.replace_schema_metadata({_META: json.dumps(facts).encode()}), self.path(cell))
 
 
+@lru_cache(maxsize=4096)
 def _longer(setting: Setting) -> tuple[Setting, ...]:
-    """The setting, and those whose replays go on for longer."""
-    longer = (replace(setting, trials=None), replace(setting, until="optimum", trials=None))
-    return tuple(dict.fromkeys((setting, *(longer if isinstance(setting.until, float) else longer[:1]))))
+    """The setting, and those whose replays go on for longer and decide alike until it ends."""
+    if setting.parallel > 1:
+        return (setting,)  # what is under way at the end still settles, so a part of a longer trace is another trace
+    untils = dict.fromkeys((setting.until, "optimum" if isinstance(setting.until, float) else setting.until))
+    few = setting.trials is not None and setting.trials <= _few(setting.policy)
+    trials = dict.fromkeys((setting.trials, setting.trials if few else None))
+    return tuple(replace(setting, until=until, trials=most) for most, until in itertools.product(trials, untils))
+
+
+def _few(policy: str) -> int:
+    """Where a budget of so many trials or fewer is planned otherwise, how many it allows is part of what was run."""
+    if policy.startswith("peer:"):
+        return 0
+    return max((part.trials for part in parts(compose(json.loads(policy))) if isinstance(part, ByBudget)), default=0)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file was written to its end; quick, because a campaign asks it of thousands."""
+    with path.open("rb") as file:
+        begins = file.read(len(_MAGIC))
+        file.seek(0, os.SEEK_END)
+        if file.tell() < 2 * len(_MAGIC):
+            return False
+        file.seek(-len(_MAGIC), os.SEEK_END)
+        return begins == file.read() == _MAGIC
+
+
+def _set_aside(path: Path) -> None:
+    """A damaged trace is none: it gets out of the way, so that the next campaign makes it anew."""
+    aside = path.with_name(f"{path.name}.damaged")
+    _log.warning("%s: the trace is damaged and counts as missing; it is set aside as %s.", path, aside.name)
+    with contextlib.suppress(OSError):  # a store may be read-only
+        os.replace(path, aside)
 
 
 def _read(path: Path, code: str) -> Kept:
@@ -163,21 +214,18 @@ def _read(path: Path, code: str) -> Kept:
 
 
 def _cut(kept: Kept, setting: Setting) -> Kept:
-    """The part of a trace that belongs to a setting; a longer replay may stand for it."""
-    replay, steps = kept.replay, kept.replay.steps[: setting.trials]
-    if isinstance(setting.until, float):
-        reached = replay.reached(setting.until).trials
-        steps = steps[: int(reached)] if math.isfinite(reached) else steps
-    return kept if len(steps) == len(replay.steps) else replace(kept, replay=replace(replay, steps=steps))
+    """The part of a longer replay's trace that a setting would have made alone, with what is recommended there."""
+    replay = replace(kept.replay, reason="it is a part of a longer replay")
+    goal = {"optimum": 1.0, "end": 0.0}[setting.until] if isinstance(setting.until, str) else setting.until
+    steps = replay.steps[: setting.trials]
+    reached = replay.reached(goal).trials
+    if reached <= len(steps):
+        return replace(kept, replay=replace(replay, steps=steps[: int(reached)], cno_at_stop=None))
+    if len(steps) == len(replay.steps):
+        return kept
+    return replace(kept, replay=replace(replay, steps=steps, cno_at_stop=_recommended(steps)))
 
 
-def provenance() -> dict[str, Any]:
-    """When, with what and where: kept with every trace."""
-    return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "lynceus": metadata.version("lynceus"),
-        "commit": commit(),
-        "python": platform.python_version(),
-        "numpy": metadata.version("numpy"),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-    }
+def _recommended(steps: tuple[Step, ...]) -> float:
+    """CNO of what is recommended after some steps; without a run that finished, nothing is."""
+    return steps[-1].cno if any(step.state == "COMPLETE" for step in steps) else math.inf
