@@ -42,9 +42,32 @@ def test_run_resume_and_report(experiment, tmp_path):
         ),
         (["run", "obol", "--seeds", "0"], "--seeds: 0 came; give at least 1."),
         (["run", "obol", "--engine", "spark"], "engine: 'spark' came; choose local, ray, or ray://HOST:PORT."),
+        (["verify"], "lab: no experiment was named; 'lynceus lab list' shows them, or give --all."),
         (["run", "nowhere.yaml"], "nowhere.yaml: there is no such file; give the path of a YAML file."),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(words, message, tmp_path):
     done = lynceus("lab", *words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, f"lynceus: {message}\n")
+
+
+def test_few_seeds_of_an_experiment_that_is_not_in_the_quick_set(experiment, tmp_path):
+    done = lynceus("lab", "run", str(experiment), "--quick", cwd=tmp_path)
+    assert done.stdout == "6 cells: 0 had been run, 6 were run now, 0 crashed.\n"
+
+
+def test_the_page_may_lie_in_a_folder_that_is_not_there_yet(experiment, tmp_path):
+    lynceus("lab", "run", str(experiment), "--seeds", "1", "-p", "plain", cwd=tmp_path)
+    words = ("lab", "report", str(experiment), "--no-svg", "--out", "far/results")
+    told = lynceus(*words, "--page", "far/away/page.md", cwd=tmp_path)
+    assert (tmp_path / "far" / "away").is_dir(), told.stderr
+    refused = lynceus(*words, "--page", f"{experiment}/page.md", cwd=tmp_path)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "--page: " in refused.stderr
+
+
+def test_a_wrong_folder_of_tables_is_named(experiment, tmp_path, monkeypatch):
+    monkeypatch.setenv("LYNCEUS_DATA", "nowhere")
+    done = lynceus("lab", "run", "icdcs20-fig4", cwd=tmp_path)
+    message = f"lynceus: LYNCEUS_DATA: {tmp_path}/nowhere is not a folder; set it to the folder of the tables.\n"
+    assert (done.returncode, done.stderr) == (2, message)

@@ -113,8 +113,10 @@ def test_equal_traces_of_other_code_are_adopted_after_a_look(experiment_file, tm
     cells = experiment.cells()
     run_cells(cells, InProcess(), store)
     as_of_other_code(store, cells, "0123456789ab")
+    store.path(cells[-1], "0123456789ab").write_bytes(b"damaged")
     found = verify([experiment], store)
-    assert sum(one.adopted + len(one.checked) for one in found) == len(cells)
+    run_cells(cells[-1:], InProcess(), store)
+    assert 1 + sum(one.adopted + len(one.checked) for one in found) == len(cells)
     assert not any(one.differing for one in found)
     assert store.missing(cells) == []
     adopted = [
@@ -124,7 +126,7 @@ def test_equal_traces_of_other_code_are_adopted_after_a_look(experiment_file, tm
         if "adopted" in kept.made
     ]
     assert adopted
-    assert all(one["from"] == "0123456789ab" and len(one["checked"]) == 1 for one in adopted)
+    assert all(one["from"] == "0123456789ab" and len(one["checked"]) == 2 for one in adopted)
     assert verify([experiment], store) == []
 
 
@@ -137,8 +139,21 @@ def test_traces_that_differ_are_not_adopted(experiment_file, tmp_path):
         store.keep(type(done)(Cell(setting, seed), done.replay, done.wall_s))
     as_of_other_code(store, [Cell(setting, seed) for seed in range(4)], "0123456789ab")
     (found,) = verify([experiment], store)
-    assert (len(found.differing), found.adopted) == (1, 0)
-    assert len(store.missing([Cell(setting, seed) for seed in range(4)])) == 3
+    assert (len(found.differing), found.adopted) == (2, 0)
+    assert len(store.missing([Cell(setting, seed) for seed in range(4)])) == 2
+
+
+@pytest.mark.parametrize(("per", "checked"), [(1, [2]), (2, [2, 1]), (3, [2, 0, 1]), (9, [2, 3, 0, 1])])
+def test_the_longest_is_always_looked_at(experiment_file, tmp_path, per, checked):
+    store, experiment = Store(tmp_path / "store"), load_experiment(experiment_file)
+    setting: Setting = next(iter(experiment.settings.values()))
+    for seed, wall_s in enumerate((3.0, 1.0, 9.0, 5.0)):
+        done = run_cell(Cell(setting, seed))
+        store.keep(type(done)(done.cell, done.replay, wall_s))
+    as_of_other_code(store, [Cell(setting, seed) for seed in range(4)], "0123456789ab")
+    (found,) = verify([experiment], store, per)
+    assert list(found.checked) == checked
+    assert found.adopted == 4 - len(checked)
 
 
 def test_the_command_says_what_it_found(experiment_file, tmp_path):

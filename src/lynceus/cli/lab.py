@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 STORE = Path(".lynceus/lab")
 """Where traces are kept unless another folder is named."""
+_FEW_SEEDS = 2
+"""Of `--quick` for an experiment that is not part of the quick set."""
 _EVERY_S = 30.0
 """Seconds between two lines of progress when nobody looks at a bar."""
 
@@ -54,7 +57,13 @@ def listing() -> None:
 @lab.command("run")
 def run(
     names: Names = None,
-    quick: Annotated[bool, typer.Option("--quick", help="The quick set (or of the named ones: few seeds).")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help=f"The quick set, or of the named ones as many seeds as it has of them; {_FEW_SEEDS} of those it does not have.",
+        ),
+    ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Every experiment that ships.")] = False,
     seeds: Annotated[int | None, typer.Option(help="Other than the experiment's own number of seeds.")] = None,
     policy: Annotated[
@@ -76,7 +85,9 @@ def run(
     cells = [
         cell
         for each in chosen
-        for cell in each.cells(seeds or (each.spec.quick if quick else None) or None, policy or ())
+        for cell in each.cells(
+            seeds or (min(each.spec.quick or _FEW_SEEDS, each.spec.seeds) if quick else None), policy or ()
+        )
     ]
     kept, how = Store(store), engine_named(engine, workers)
     missing = len(kept.missing(cells))
@@ -93,16 +104,25 @@ def run(
         )
 
 
-def chosen_experiments(names: list[str] | None, *, quick: bool, everything: bool) -> list[Experiment]:
-    """The experiments that a command line asks for."""
+def chosen_experiments(names: list[str] | None, *, quick: bool | None, everything: bool) -> list[Experiment]:
+    """The experiments that a command line asks for; `quick` is nothing where a command has no such option."""
     from lynceus.lab.experiment import load_experiment, shipped_experiments
 
+    _check_data_folder()
     if names:
         return [load_experiment(name) for name in names]
     if not (quick or everything):
-        raise InputError("lab: no experiment was named; 'lynceus lab list' shows them, or give --quick or --all.")
+        options = "--all" if quick is None else "--quick or --all"
+        raise InputError(f"lab: no experiment was named; 'lynceus lab list' shows them, or give {options}.")
     every = [load_experiment(name) for name in shipped_experiments()]
     return every if everything else [each for each in every if each.spec.quick]
+
+
+def _check_data_folder() -> None:
+    """Tables that are looked for in the wrong place are missing one by one, after hours; the place itself is wrong at once."""
+    named = os.environ.get("LYNCEUS_DATA")
+    if named and not Path(named).is_dir():
+        raise InputError(f"LYNCEUS_DATA: {Path(named).absolute()} is not a folder; set it to the folder of the tables.")
 
 
 def _known(labels: list[str], experiments: list[Experiment]) -> None:
@@ -154,7 +174,10 @@ def _lines(total: int) -> Callable[[Done | Crashed], None]:
 def verify(
     names: Names = None,
     everything: Annotated[bool, typer.Option("--all", help="Every experiment that ships.")] = False,
-    per: Annotated[int, typer.Option(help="Cells of every setting that are run again.")] = 1,
+    per: Annotated[
+        int,
+        typer.Option(help="Cells of every setting that are run again: the longest, and others down to the shortest."),
+    ] = 2,
     store: StoreFolder = STORE,
 ) -> None:
     """Run some cells again that were made with other code; where they are equal, the others of their setting are adopted."""
@@ -171,7 +194,7 @@ def verify(
             label = name if isinstance(name, str) else name.get("name", "policy")
             typer.echo(f"{one.setting.job}, {label}, seed {one.differing[0]}: the code of now decides otherwise.")
 
-    found = verified(chosen_experiments(names, quick=False, everything=everything), Store(store), per, told)
+    found = verified(chosen_experiments(names, quick=None, everything=everything), Store(store), per, told)
     same = [one for one in found if not one.differing]
     typer.echo(
         f"{len(found)} settings had traces of other code: {len(same)} give equal traces now "
@@ -197,5 +220,13 @@ def report(
     chosen = chosen_experiments(names, quick=quick, everything=not quick)
     written = write_summaries(chosen, Store(store), out)
     target = page or out.with_suffix(".md")
+    _make_folder(target.parent)
     write_page(out, target, shipped, ("png", "svg") if svg else ("png",))
     typer.echo(f"{len(written)} summaries in {out}, the page is {target}.")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--page: {folder} cannot be made: {error.strerror}; choose another folder.") from None

@@ -29,9 +29,12 @@ class Verified:
 
 
 def verify(
-    experiments: Sequence[Experiment], store: Store, per: int = 1, progress: Callable[[Verified], None] | None = None
+    experiments: Sequence[Experiment], store: Store, per: int = 2, progress: Callable[[Verified], None] | None = None
 ) -> list[Verified]:
-    """Run `per` cells again of every setting that has traces of other code only, and adopt the others where all are equal."""
+    """Run `per` cells again of every setting that has traces of other code only, and adopt the others where all are equal.
+
+    The one that took longest is always among them, the others are spread over the shorter ones.
+    """
     found = []
     for setting, seeds in _settings(experiments).items():
         done = _verified(setting, seeds, store, per)
@@ -63,14 +66,23 @@ def _verified(setting: Setting, seeds: Sequence[int], store: Store, per: int) ->
     ]
     if not missing:
         return None
-    # The quickest tell as much as the slowest, and a campaign has thousands of cells.
-    kept = dict(zip(missing, store.read(setting, missing, code), strict=True))
-    chosen = sorted(missing, key=lambda seed: float(kept[seed].made["wall_s"]))[:per]
+    kept = {seed: one for seed in missing for one in store.read(setting, [seed], code)}
+    chosen = _spread(sorted(kept, key=lambda seed: float(kept[seed].made["wall_s"])), per)
     differing = tuple(_differing(setting, {seed: kept[seed] for seed in chosen}, store))
-    rest = [] if differing else [seed for seed in missing if seed not in chosen]
+    rest = [] if differing else [seed for seed in kept if seed not in chosen]
     for seed in rest:
         store.adopt(Cell(setting, seed), code, chosen)
     return Verified(setting, code, tuple(chosen), differing, len(rest))
+
+
+def _spread(seeds: Sequence[int], per: int) -> list[int]:
+    """Some of the seeds, evenly from the last to the first: a long replay asks most decisions, and a short one other ones.
+
+    >>> _spread([5, 3, 8, 1], 1), _spread([5, 3, 8, 1], 2), _spread([5, 3, 8, 1], 3)
+    ([1], [1, 5], [1, 3, 5])
+    """
+    last = len(seeds) - 1
+    return list(dict.fromkeys(seeds[last - round(last * place / max(per - 1, 1))] for place in range(per)))
 
 
 def _differing(setting: Setting, kept: dict[int, Kept], store: Store) -> Iterator[int]:
