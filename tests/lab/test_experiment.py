@@ -77,7 +77,7 @@ def test_options_change_the_job(job):
     ("old", "new", "message"),
     [
         ("random+timeouts", "rondom", "there is no 'rondom'; choose one of lynceus"),
-        ("baseline: plain", "baseline: plane", "baseline: there is no policy 'plane'; did you mean 'plain'?"),
+        ("baseline: plain", "baseline: plane", "baseline: there is no policy 'plane' in this experiment; did you mean"),
         ("of: plain", "of: plan", "there is no policy 'plan' in this experiment; did you mean 'plain'?"),
         ("level: 1,", "level: 1, variant: x,", "there is no variant 'x' in this experiment"),
         ("level: 1,", "level: 1, jobs: [other],", "the experiment has no job 'other'"),
@@ -88,6 +88,62 @@ def test_options_change_the_job(job):
         ("plain: random", "plain: {preset: random, peer: optuna-tpe}", "preset and peer came; give exactly one"),
         ("plain: random", "plain: {peer: optuna}", "there is no peer 'optuna'; did you mean 'optuna-gp'?"),
         ("plain: random", "plain: {policy: {choose: unifrom}}", "'unifrom' is not known; did you mean 'uniform'?"),
+        ('holds: "> 0.1"', 'holds: "=> 0.1"', "claims.0.holds: cannot read the condition '=> 0.1'; write '>= 2'"),
+        (
+            'holds: "> 0.1"',
+            'holds: "0.5..0.1"',
+            "claims.0.holds: no number is in '0.5..0.1'; write the smaller end first",
+        ),
+        (
+            'holds: "> 0.1"',
+            'holds: "> 0.1"\n    direction: "more"',
+            "claims.0.direction: cannot read the condition 'more'",
+        ),
+        ("to: capped, ", "", "claims.0.measure: a ratio needs the field 'to', which is missing"),
+        (
+            "kind: ratio, of: plain,",
+            "kind: saving,",
+            "claims.0.measure: a saving needs the field 'of', which is missing",
+        ),
+        ("kind: ratio,", "kind: table,", "claims.0.measure: a table needs the field 'fact', which is missing"),
+        (
+            "kind: ratio,",
+            "kind: table, fact: wurst,",
+            "claims.0.measure.fact: there is no fact 'wurst'; did you mean 'worst'?",
+        ),
+        (
+            "level: 1.1}",
+            "policies: [plan]}",
+            "figures.0.policies: there is no policy 'plan' in this experiment; did you",
+        ),
+        ("level: 1.1}", "jobs: [other]}", "figures.0.jobs: the experiment has no job 'other'"),
+        ("seeds: 4", "seeds: 4\nuntil: 0.5", "until: 0.5 came; give optimum, end, or a CNO of at least 1."),
+        ("seeds: 4", "seeds: 4\ntrials: 0", "trials: 0 came, but"),
+        (
+            "seeds: 4",
+            "seeds: 4\noptions: {deadline: {quantile: 0.5, fastest: 2}}",
+            "options.deadline: quantile and fastest came; give exactly one of quantile and fastest.",
+        ),
+        (
+            "seeds: 4",
+            "seeds: 4\nvariants: {poor: {budget: {usd: 1, means: 2}}}",
+            "variants.poor.budget: usd and means came; give exactly one of usd and means.",
+        ),
+        (
+            "plain: random\n",
+            "plain: random\n  TPE: {peer: optuna-tpe}\nworlds: {calm: null, noisy: {noise: 0.1}}\n",
+            "worlds.noisy: 'TPE' is a peer, and peers run in the calm world only, not in 'noisy'",
+        ),
+        (
+            "plain: random\n",
+            "plain: random\n  TPE: {peer: optuna-tpe}\nworld: {failures: 0.1}\n",
+            "world: 'TPE' is a peer, and peers run in the calm world only",
+        ),
+        (
+            "plain: random\n",
+            "plain: random\n  TPE: {peer: optuna-tpe}\nparallel: 2\n",
+            "parallel: 'TPE' is a peer, and peers run one trial at a time, not 2",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(experiment_file, old, new, message):
@@ -96,6 +152,15 @@ def test_a_mistake_is_one_sentence(experiment_file, old, new, message):
         load_experiment(experiment_file)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_peer_runs_in_a_world_without_misfortunes(experiment_file):
+    changed(
+        experiment_file,
+        "plain: random\n",
+        "plain: random\n  TPE: {peer: optuna-tpe}\nworlds: {calm: null, still: {}}\n",
+    )
+    assert len(load_experiment(experiment_file).settings) == 8
 
 
 def test_an_unknown_experiment_is_told_the_nearest():

@@ -11,15 +11,19 @@ from pathlib import Path
 from lynceus.document import Document
 from lynceus.document.complaint import hint
 from lynceus.errors import InputError
-from lynceus.lab.cell import Cell, Setting
+from lynceus.lab.cell import Cell, Setting, made_world
+from lynceus.lab.claims import condition
+from lynceus.lab.facts import _OF_ONE as FACTS
 from lynceus.lab.peers import peer_named
-from lynceus.lab.spec import ArmSpec, ExperimentSpec, OptionsSpec, WorldSpec, chosen
+from lynceus.lab.spec import ArmSpec, ClaimSpec, ExperimentSpec, OptionsSpec, WorldSpec, chosen
 from lynceus.policy import preset
 from lynceus.policy.compose import compose, describe
 from lynceus.replay import shipped_jobs
 from lynceus.replay.job import job_path
 
 _FOLDER = Path(__file__).parent / "experiments"
+_NEEDED = {"ratio": ("of", "to"), "saving": ("of", "to"), "value": ("of",), "table": ("fact",)}
+"""The fields without which a measure of a kind measures nothing."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,10 @@ def load_experiment(name: str | Path) -> Experiment:
     spec = document.check(ExperimentSpec)
     settings = dict(_settings(document, spec))
     experiment = Experiment(path.stem, spec, settings)
+    _check_peers(document, spec)
     _check_names(document, experiment)
+    for place, claim in enumerate(spec.claims):
+        _check_claim(document, claim, place)
     return experiment
 
 
@@ -145,31 +152,82 @@ def written_policy(arm: str | ArmSpec, where: str) -> str:
         raise InputError(f"{where}: {error}") from None
 
 
+def _check_peers(document: Document, spec: ExperimentSpec) -> None:
+    """A peer knows neither misfortunes nor runs side by side; it must not be shown as if it had met them."""
+    peers = [label for label, arm in spec.policies.items() if not isinstance(arm, str) and arm.peer is not None]
+    given: dict[tuple[str, ...], WorldSpec | None] = {
+        ("worlds", name): world for name, world in spec.worlds.items()
+    } or {("world",): spec.world}
+    harsh = [at for at, world in given.items() if made_world(world) is not None]
+    for label in peers:
+        if harsh:
+            raise InputError(
+                f"{document.at(*harsh[0])}: {label!r} is a peer, and peers run in the calm world only, not in {harsh[0][-1]!r}; "
+                "leave one of them out."
+            )
+        if spec.parallel > 1:
+            raise InputError(
+                f"{document.at('parallel')}: {label!r} is a peer, and peers run one trial at a time, not {spec.parallel}; "
+                "leave one of them out."
+            )
+
+
 def _check_names(document: Document, experiment: Experiment) -> None:
     """Claims and pictures may only speak of what is measured."""
-    spec, variants = experiment.spec, set(experiment.variants)
-    for field, base in (
-        *([("baseline", spec.baseline)] if spec.baseline else []),
-        *(("also", base) for base in spec.also),
-    ):
-        if base not in spec.policies:
-            raise InputError(f"{document.at(field)}: there is no policy {base!r}{hint(base, spec.policies)}")
+    spec, variants = experiment.spec, experiment.variants
+    jobs = experiment.jobs
+
+    def known(label: str | None, labels: Sequence[str], kind: str, *at: str | int) -> None:
+        if label is not None and label not in labels:
+            raise InputError(
+                f"{document.at(*at)}: there is no {kind} {label!r} in this experiment{hint(label, labels)}"
+            )
+
+    def job_known(job: str, *at: str | int) -> None:
+        if not chosen(jobs, [job]):
+            raise InputError(f"{document.at(*at)}: the experiment has no job {job!r}{hint(job, jobs)}")
+
+    policies = experiment.policies
+    known(spec.baseline, policies, "policy", "baseline")
+    for label in spec.also:
+        known(label, policies, "policy", "also")
     for place, claim in enumerate(spec.claims):
-        measure, at = claim.measure, ("claims", place, "measure")
-        for field in ("of", "to"):
-            label = getattr(measure, field)
-            if label is not None and label not in spec.policies:
-                raise InputError(
-                    f"{document.at(*at, field)}: there is no policy {label!r} in this experiment{hint(label, spec.policies)}"
-                )
-        for field in ("variant", "to_variant"):
-            variant = getattr(measure, field)
-            if variant is not None and variant not in variants:
-                raise InputError(
-                    f"{document.at(*at, field)}: there is no variant {variant!r} in this experiment{hint(variant, variants)}"
-                )
-        for job in measure.jobs or ():
-            if not chosen(experiment.jobs, [job]):
-                raise InputError(
-                    f"{document.at(*at, 'jobs')}: the experiment has no job {job!r}{hint(job, experiment.jobs)}"
-                )
+        at = ("claims", place, "measure")
+        for field, labels, kind in (
+            *(("of", policies, "policy"), ("to", policies, "policy")),
+            *(("variant", variants, "variant"), ("to_variant", variants, "variant")),
+        ):
+            known(getattr(claim.measure, field), labels, kind, *at, field)
+        for job in claim.measure.jobs or ():
+            job_known(job, *at, "jobs")
+    for place, figure in enumerate(spec.figures):
+        for label in figure.policies or ():
+            known(label, policies, "policy", "figures", place, "policies")
+        for job in figure.jobs or ():
+            job_known(job, "figures", place, "jobs")
+
+
+def _check_claim(document: Document, claim: ClaimSpec, place: int) -> None:
+    """A claim that cannot be judged is told before hours of replays, not after."""
+    measure, at = claim.measure, ("claims", place)
+    for field in _NEEDED[measure.kind]:
+        if getattr(measure, field) is None:
+            raise InputError(
+                f"{document.at(*at, 'measure')}: a {measure.kind} needs the field '{field}', which is missing; add it."
+            )
+    for field in ("holds", "direction"):
+        if (text := getattr(claim, field)) is not None:
+            _check_condition(text, document.at(*at, field))
+    if measure.fact is not None and measure.fact.removesuffix("-least").removesuffix("-most") not in FACTS:
+        raise InputError(
+            f"{document.at(*at, 'measure', 'fact')}: there is no fact {measure.fact!r}{hint(measure.fact, FACTS)}"
+        )
+
+
+def _check_condition(text: str, where: str) -> None:
+    try:
+        read = condition(text)
+    except InputError as error:
+        raise InputError(f"{where}: {str(error).removeprefix('claims: ')}") from None
+    if read.low > read.high:
+        raise InputError(f"{where}: no number is in {text!r}; write the smaller end first.")

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from lynceus.document import Duration, Section
 from lynceus.replay.spec import BillingSpec
 
 
-class DeadlineSpec(Section):
+class _OneOf(Section):
+    """A section of which exactly one field is given."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            fields = " and ".join(type(self).model_fields)
+            raise ValueError(f"{' and '.join(given) or 'nothing'} came; give exactly one of {fields}.")
+        return self
+
+
+class DeadlineSpec(_OneOf):
     """A deadline relative to the table; give one of the two."""
 
     quantile: float | None = None
@@ -21,7 +33,7 @@ class DeadlineSpec(Section):
     """A multiple of the fastest run (11: the rule of the thesis)."""
 
 
-class BudgetSpec(Section):
+class BudgetSpec(_OneOf):
     """Money for one exploration; give one of the two."""
 
     usd: float | None = None
@@ -150,6 +162,12 @@ class FigureSpec(Section):
     log: bool = True
 
 
+def _cno(value: float) -> float:
+    if not value >= 1:
+        raise ValueError(f"{value:g} came; give optimum, end, or a CNO of at least 1.")
+    return value
+
+
 class ExperimentSpec(Section):
     """Jobs × variants × policies × seeds, with pictures and claims."""
 
@@ -174,9 +192,9 @@ class ExperimentSpec(Section):
     quick: Annotated[int, Field(ge=0)] = 0
     """Seeds of the quick set; 0: not part of it."""
     first_seed: int = 0
-    until: Literal["optimum", "end"] | float = "optimum"
+    until: Literal["optimum", "end"] | Annotated[float, AfterValidator(_cno)] = "optimum"
     """When a replay may end: at the optimum, when the policy stops, or at a CNO such as 1.1."""
-    trials: int | None = None
+    trials: Annotated[int, Field(ge=1)] | None = None
     """Most trials of a replay."""
     parallel: Annotated[int, Field(ge=1)] = 1
     levels: list[float] = Field(default_factory=lambda: [2.0, 1.1, 1.0])
