@@ -4,9 +4,11 @@ import math
 
 import pytest
 
+from lynceus.document import Document
 from lynceus.errors import InputError
 from lynceus.lab.claims import Verdict, condition, judge, verdict
-from lynceus.lab.spec import ClaimSpec, MeasureSpec
+from lynceus.lab.experiment import shipped_experiments
+from lynceus.lab.spec import ClaimSpec, ExperimentSpec, MeasureSpec
 from lynceus.lab.statistics import Estimate
 
 
@@ -70,3 +72,14 @@ def test_a_saving_is_one_minus_the_ratio():
     assert judged.found is not None
     assert judged.found.value == pytest.approx(0.5)
     assert judged.found.low <= judged.found.value <= judged.found.high
+
+
+@pytest.mark.parametrize("path", shipped_experiments().values(), ids=lambda path: path.stem)
+def test_the_claims_that_ship_can_be_read(path):
+    for one in Document.read(path).check(ExperimentSpec).claims:
+        size = condition(one.holds)
+        assert size.low <= size.high
+        if one.direction is not None:
+            weaker = condition(one.direction)
+            assert not weaker.is_range
+            assert weaker.covers(Estimate(math.nan, size.low, size.high, 0)), "the direction is the weaker condition"

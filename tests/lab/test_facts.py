@@ -5,10 +5,13 @@ import math
 import pytest
 
 from lynceus.errors import InputError
+from lynceus.fraction import Fraction
 from lynceus.lab.cell import loaded
 from lynceus.lab.facts import cno_of_all, disjoint, fact
 from lynceus.lab.spec import OptionsSpec
+from lynceus.replay import ReplayJob, optimum
 from lynceus.replay.score import true_value
+from shares import small_share_job
 
 
 @pytest.fixture
@@ -48,3 +51,24 @@ def test_counts_and_extremes(toy):
 def test_an_unknown_fact_is_told_the_nearest(toy):
     with pytest.raises(InputError, match="there is no fact 'wurst'; did you mean 'worst'"):
         fact("wurst", [toy])
+
+
+def test_what_samples_of_the_data_save():
+    small = small_share_job()
+    problem = small.problem.with_fraction(Fraction("share", "all", "all"))
+    best = optimum(problem, small.measured)
+    assert best is not None
+    job = ReplayJob("shares", problem, small.measured, best)
+    values = [true_value(problem, small.measured, row) for row in range(len(problem.space))]
+    full = [value for value, share in zip(values, problem.share, strict=True) if value is not None and share == 1]
+    assert fact("best-fraction", [job]) == problem.share[best.row]
+    assert fact("all-data", [job]) == pytest.approx(min(full) / best.value)
+    accurate = [
+        value is not None and accuracy >= 0.85
+        for value, accuracy in zip(values, small.measured.metrics["accuracy"], strict=True)
+    ]
+    assert fact("accurate", [job]) == sum(accurate)
+
+
+def test_a_fact_of_a_table_that_nobody_has_is_no_number(toy):
+    assert math.isnan(fact("unpublished", [toy]))

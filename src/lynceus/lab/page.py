@@ -75,7 +75,8 @@ def _claims(title: str, summaries: Sequence[dict[str, Any]], *, goals: bool) -> 
     for summary, claim in shown:
         says = f"{claim['says']} ([{summary['source'] or summary['name']}](#{anchor(summary)}))"
         ours = "–" if claim["ours"] is None else interval(claim["ours"]) + _decided(claim)
-        seeds = "table" if claim["measured"] == "table" else str(claim["seeds"] or "–")
+        of_table = claim["measured"] == "table" and claim["ours"] is not None
+        seeds = "table" if of_table else str(claim["seeds"] or "–")
         verdict = " ".join(filter(None, (f"**{claim['verdict']}**{_caution(claim)}", claim["note"])))
         yield _cells([says, *([] if goals else [claim["published"]]), ours, seeds, verdict])
     yield ""
