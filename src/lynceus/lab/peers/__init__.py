@@ -14,9 +14,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import distributions
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from lynceus.choose import LatinHypercube
 from lynceus.document.complaint import hint
@@ -25,7 +28,7 @@ from lynceus.history import End, History, Observation, Order, Outcome, Plan, Tol
 from lynceus.replay.job import ReplayJob
 from lynceus.replay.run import Replay, Step, Until
 from lynceus.replay.score import TOLERANCE, true_value
-from lynceus.situation import Situation
+from lynceus.situation import IntArray, Situation
 
 _SERVER = Path(__file__).parent / "server.py"
 
@@ -37,6 +40,8 @@ class Peer:
     name: str
     library: str
     summary: str
+    builds_on: tuple[str, ...] = ()
+    """Packages other than the library itself whose version may change what it suggests."""
 
 
 PEERS: Mapping[str, Peer] = MappingProxyType(
@@ -48,10 +53,22 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
                 "optuna",
                 "Optuna: tree-structured Parzen estimators on log cost, the deadline as a constraint",
             ),
-            Peer("optuna-gp", "optuna", "Optuna: Gaussian process on log cost, the deadline as a constraint"),
-            Peer("smac-rf", "smac", "SMAC3: random forest on log cost; late runs are told as the dearest so far"),
-            Peer("botorch-cei", "botorch", "BoTorch: log expected improvement of log cost under the deadline"),
-            Peer("botorch-ceipc", "botorch", "BoTorch: the same per unit of expected cost"),
+            Peer(
+                "optuna-gp", "optuna", "Optuna: Gaussian process on log cost, the deadline as a constraint", ("torch",)
+            ),
+            Peer(
+                "smac-rf",
+                "smac",
+                "SMAC3: random forest on log cost; late runs are told as the dearest so far",
+                ("ConfigSpace", "scikit-learn"),
+            ),
+            Peer(
+                "botorch-cei",
+                "botorch",
+                "BoTorch: log expected improvement of log cost under the deadline",
+                ("gpytorch", "torch"),
+            ),
+            Peer("botorch-ceipc", "botorch", "BoTorch: the same per unit of expected cost", ("gpytorch", "torch")),
         )
     }
 )
@@ -63,6 +80,15 @@ def peer_named(name: str) -> Peer:
     if name not in PEERS:
         raise InputError(f"there is no peer {name!r}{hint(name, PEERS)}")
     return PEERS[name]
+
+
+@lru_cache(maxsize=8)
+def versions(peer: Peer) -> Mapping[str, str]:
+    """What is installed of a library and of what it builds on, package by package."""
+    folders = _peers_python(peer).parents[1].glob("lib/python*/site-packages")
+    found = distributions(path=[str(folder) for folder in folders])
+    wanted = (peer.library, *peer.builds_on)
+    return MappingProxyType({one.name: one.version for one in found if one.name in wanted})
 
 
 def replay_peer(job: ReplayJob, peer: Peer, seed: int, *, until: Until = "optimum") -> Replay:
@@ -90,7 +116,7 @@ def replay_peer(job: ReplayJob, peer: Peer, seed: int, *, until: Until = "optimu
         open_rows.remove(row)
         value = true_value(job.problem, job.measurements, row)
         cno = cno if value is None else min(cno, job.optimum.cno(value))
-        speak.say(tell={"row": row, "seconds": seconds, "usd": charged, "kept": value is not None})
+        speak.say(tell={"row": row, "seconds": seconds, "usd": charged})
         steps.append(
             Step(job.problem.space.point(row), "COMPLETE", charged, spent, cno, thought, row, seconds, seconds, asked)
         )
@@ -113,22 +139,37 @@ def _initial_rows(job: ReplayJob, seed: int) -> list[int]:
 
 
 def _told_of(job: ReplayJob, peer: Peer, seed: int) -> dict[str, Any]:
-    """What a peer is told of a job: the points, the prices, the deadline. Nothing of what runs take."""
-    problem, space = job.problem, job.problem.space
-    deadline = problem.deadline_s
+    """What a peer is told of a job: the points, their features, the deadline. Nothing of what runs take."""
+    space, deadline = job.problem.space, job.problem.deadline_s
+    free = independent(space.codes)
     return {
         "peer": peer.name,
         "seed": seed,
         "parameters": [
             {"name": one.name, "ordered": type(one).__name__ != "Categorical", "values": len(one.values)}
-            for one in space.parameters
+            for one in (space.parameters[place] for place in free)
         ],
-        "codes": space.codes.tolist(),
+        "codes": space.codes[:, free].tolist(),
         "features": space.features.tolist(),
         "kinds": list(space.feature_kinds),
-        "price": problem.price.tolist(),
         "deadline": deadline if math.isfinite(deadline) else None,
     }
+
+
+def independent(codes: IntArray) -> list[int]:
+    """Places of the parameters that tell all points `[rows, parameters]` apart; the others follow from them, as a machine's disk does.
+
+    Libraries search the product of what they are given; nobody would give them parameters that are not free.
+
+    >>> independent(np.array([[0, 0, 0], [0, 1, 0], [1, 0, 1]]))
+    [0, 1]
+    """
+    kept = list(range(codes.shape[1]))
+    for place in reversed(kept):
+        rest = [other for other in kept if other != place]
+        if rest and len(np.unique(codes[:, rest], axis=0)) == len(codes):
+            kept = rest
+    return kept
 
 
 class _Conversation:
@@ -160,11 +201,19 @@ class _Conversation:
     @classmethod
     def with_(cls, peer: Peer) -> _Conversation:
         """The conversation of this process with a library; started once, because some take seconds to import."""
-        return _conversation(_peers_python(peer), peer.library)
+        python = _peers_python(peer)
+        if not _conversation(python, peer.library).alive:
+            _conversation.cache_clear()
+        return _conversation(python, peer.library)
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process still listens."""
+        return self._process.poll() is None
 
     def say(self, **message: Any) -> dict[str, Any]:
         """Say one thing and hear the answer."""
-        if self._process.stdin is None or self._process.poll() is not None:
+        if self._process.stdin is None or not self.alive:
             raise InfrastructureError("peer: its process has ended; run the cell again.")
         self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()

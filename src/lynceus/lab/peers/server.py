@@ -4,8 +4,9 @@
     {"tell": {...}}    → {"ok": true}       what a run of a row took
     {"ask": [rows]}    → {"row": n}         the next row, one of those that are open
 
-Candidates are a finite list, as the user of these libraries would have it: a suggestion that is not on the list (not every combination
-exists) or not open is moved to the nearest open row, and the library is told the point that really ran.
+Candidates are a finite list, and not every combination of parameters is on it: a library that suggests another one is asked again (SMAC3
+can be told which are forbidden, but then takes half a minute for a suggestion). What is still no open row after `ASKS` suggestions is moved
+to the nearest one, ties by lot, and the library is told the point that really ran.
 """
 
 from __future__ import annotations
@@ -13,9 +14,14 @@ from __future__ import annotations
 import json
 import math
 import sys
+import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+ASKS = 10
+"""Suggestions that a library may make before the nearest open row is taken."""
 
 
 class Job:
@@ -27,20 +33,29 @@ class Job:
         self.codes = np.array(told["codes"])
         self.features = np.array(told["features"], dtype=float)
         self.kinds: list[str] = told["kinds"]
-        self.price = np.array(told["price"])
         self.deadline: float | None = told["deadline"]
         self.rows: list[int] = []
         self.usd: list[float] = []
         self.seconds: list[float] = []
+        self._luck = np.random.default_rng(self.seed)
 
-    def nearest(self, codes: list[int], open_rows: list[int]) -> int:
+    def row(self, suggest: Callable[[], list[int]], open_rows: list[int]) -> int:
+        """The open row that a library suggests; after many suggestions of others, the nearest."""
+        for _ in range(ASKS):
+            codes = suggest()
+            here = np.flatnonzero((self.codes[open_rows] == codes).all(axis=1))
+            if len(here):
+                return open_rows[int(here[0])]
+        return self._nearest(codes, open_rows)
+
+    def _nearest(self, codes: list[int], open_rows: list[int]) -> int:
         """The open row with the fewest steps between the codes (any two categories are one step apart)."""
         candidates = self.codes[open_rows]
         ordered = np.array([parameter["ordered"] for parameter in self.parameters])
         widths = np.maximum(np.array([parameter["values"] for parameter in self.parameters]) - 1, 1)
         steps = np.abs(candidates - np.array(codes))
         distance = np.where(ordered, steps / widths, steps > 0).sum(axis=1)
-        return open_rows[int(np.argmin(distance))]
+        return open_rows[int(self._luck.choice(np.flatnonzero(distance <= distance.min() + 1e-9)))]
 
     def late(self, seconds: float) -> float:
         """ln(time / deadline): above 0 breaks the limit."""
@@ -55,8 +70,11 @@ class Optuna:
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._optuna, self._job = optuna, job
-        kind = optuna.samplers.TPESampler if name == "optuna-tpe" else optuna.samplers.GPSampler
-        sampler = kind(seed=job.seed, n_startup_trials=0, constraints_func=lambda trial: trial.user_attrs["late"])
+        sampler = (
+            optuna.samplers.TPESampler(seed=job.seed, n_startup_trials=0)
+            if name == "optuna-tpe"
+            else optuna.samplers.GPSampler(seed=job.seed, n_startup_trials=0, deterministic_objective=True)
+        )
         self._study = optuna.create_study(sampler=sampler, direction="minimize")
         self._spaces = {
             parameter["name"]: optuna.distributions.IntDistribution(0, parameter["values"] - 1)
@@ -68,33 +86,36 @@ class Optuna:
     def tell(self, row: int, usd: float, seconds: float) -> None:
         """What really ran, as a finished trial."""
         names = [parameter["name"] for parameter in self._job.parameters]
-        late = (self._job.late(seconds),)
         trial = self._optuna.trial.create_trial(
             params=dict(zip(names, self._job.codes[row].tolist(), strict=True)),
             distributions=self._spaces,
             value=math.log(usd),
-            user_attrs={"late": late},
-            system_attrs={"constraints": late},
         )
+        if self._job.deadline:
+            trial.set_constraint("late", self._job.late(seconds))
         self._study.add_trial(trial)
 
     def ask(self, open_rows: list[int]) -> int:
         """The sampler's suggestion."""
+        return self._job.row(self._suggestion, open_rows)
+
+    def _suggestion(self) -> list[int]:
         trial = self._study.ask(self._spaces)
-        codes = [trial.params[parameter["name"]] for parameter in self._job.parameters]
-        # The run itself is told by `tell`, at the point that really ran.
+        # The run itself is told by `tell`, at the point that really ran; a failed trial is not learned from.
         self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
-        return self._job.nearest(codes, open_rows)
+        return [trial.params[parameter["name"]] for parameter in self._job.parameters]
 
 
 class Smac:
-    """SMAC3's random-forest facade. It knows no constraints: a late run is told as the dearest so far."""
+    """SMAC3's random-forest facade, trained before every suggestion. It knows no constraints: a late run is told as the dearest so far."""
 
     def __init__(self, job: Job, name: str) -> None:
         import logging
 
         from ConfigSpace import CategoricalHyperparameter, ConfigurationSpace, OrdinalHyperparameter
-        from smac import HyperparameterOptimizationFacade, Scenario
+        from smac import HyperparameterOptimizationFacade as Facade
+        from smac import Scenario
+        from smac.model.random_forest.random_forest import RandomForest
 
         logging.disable(logging.CRITICAL)
         self._job = job
@@ -103,38 +124,60 @@ class Smac:
             values = list(range(parameter["values"]))
             kind = OrdinalHyperparameter if parameter["ordered"] else CategoricalHyperparameter
             space.add(kind(parameter["name"], values))
+        # Its default looks at 10,000 random points; of a small space ten for each point see all, and the rest of the time is saved.
+        looked_at = min(10_000, 10 * math.prod(parameter["values"] for parameter in job.parameters))
+        # SMAC3 writes what it did into a folder, which nobody reads here.
+        self._folder = tempfile.TemporaryDirectory(prefix="lynceus-smac-")
         scenario = Scenario(
             space,
             deterministic=True,
             n_trials=10_000,
             seed=job.seed,
-            output_directory=_scratch(),
+            output_directory=self._folder.name,
             use_default_config=False,
         )
         self._space = space
-        self._smac = HyperparameterOptimizationFacade(
+        # The facade's own forest, but without memory reserved for a million leaves: of a tree over ten runs that is a tenth of a second.
+        forest = RandomForest(
+            space,
+            log_y=True,
+            n_trees=10,
+            ratio_features=1.0,
+            min_samples_split=2,
+            min_samples_leaf=1,
+            max_leaf_nodes=len(job.codes) + 1,
+            seed=job.seed,
+            n_jobs=1,
+        )
+        self._smac = Facade(
             scenario,
             lambda config, seed=0: 0.0,
-            initial_design=HyperparameterOptimizationFacade.get_initial_design(scenario, n_configs=1),
+            model=forest,
+            initial_design=Facade.get_initial_design(scenario, n_configs=0),
+            # Of a simulation that takes milliseconds the default learns from every eighth run; a run here costs dollars.
+            config_selector=Facade.get_config_selector(scenario, retrain_after=1),
+            acquisition_maximizer=Facade.get_acquisition_maximizer(scenario, challengers=looked_at),
             overwrite=True,
             logging_level=logging.CRITICAL,
         )
 
     def tell(self, row: int, usd: float, seconds: float) -> None:
-        """What really ran."""
+        """What really ran, in dollars: the facade takes the logarithm itself."""
         from ConfigSpace import Configuration
         from smac.runhistory import TrialInfo, TrialValue
 
         names = [parameter["name"] for parameter in self._job.parameters]
         config = Configuration(self._space, dict(zip(names, self._job.codes[row].tolist(), strict=True)))
-        worst = max([*self._job.usd, usd])
-        cost = math.log(worst if self._job.late(seconds) > 0 else usd)
+        cost = max([*self._job.usd, usd]) if self._job.late(seconds) > 0 else usd
         self._smac.tell(TrialInfo(config, seed=0), TrialValue(cost=cost, time=0.0), save=False)
 
     def ask(self, open_rows: list[int]) -> int:
-        """SMAC's next configuration. One ask per decision: it takes a second, and what it asked for it does not ask for again."""
+        """SMAC's next configuration. It does not ask twice for one, but may ask for those that were told before its first."""
+        return self._job.row(self._suggestion, open_rows)
+
+    def _suggestion(self) -> list[int]:
         config = self._smac.ask().config
-        return self._job.nearest([int(config[parameter["name"]]) for parameter in self._job.parameters], open_rows)
+        return [int(config[parameter["name"]]) for parameter in self._job.parameters]
 
 
 class BoTorch:
@@ -149,7 +192,7 @@ class BoTorch:
         columns = []
         for place, kind in enumerate(job.kinds):
             values = job.features[:, place]
-            if kind in ("categorical", "nominal", "category"):
+            if kind == "categorical":
                 columns += [(values == value).astype(float) for value in np.unique(values)]
             else:
                 span = np.ptp(values)
@@ -196,12 +239,6 @@ class BoTorch:
             if self._per_cost:
                 worth = worth - models[0].posterior(candidates).mean.squeeze(-1)
         return open_rows[int(torch.argmax(worth))]
-
-
-def _scratch() -> str:
-    import tempfile
-
-    return tempfile.mkdtemp(prefix="lynceus-smac-")
 
 
 LIBRARIES = {"optuna": Optuna, "smac": Smac, "botorch": BoTorch}
