@@ -4,16 +4,17 @@ import csv
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from lab_cases import changed
 from lynceus.errors import InputError
 from lynceus.lab.campaign import run_cells
+from lynceus.lab.cell import loaded
 from lynceus.lab.curves import course
 from lynceus.lab.engines import InProcess
 from lynceus.lab.experiment import Place, load_experiment
-from lynceus.lab.figures import draw
 from lynceus.lab.page import interval, page
 from lynceus.lab.pooled import pooled
 from lynceus.lab.report import read_summaries, write_page, write_summaries
@@ -211,13 +212,32 @@ def test_no_number_is_not_infinity(numbers, text):
     assert interval(numbers) == text
 
 
-def test_a_bar_of_somebody_who_never_got_there_says_so(tmp_path):
-    pytest.importorskip("matplotlib")
-    line = {"x": ["a"], "low": [None], "high": [None]}
-    lines = [{**line, "label": "lost", "y": [None]}, {**line, "label": "found", "y": [2.0]}]
-    panels = [{"title": "job", "x": "", "y": "money", "lines": lines}]
-    curves = [{"kind": "bars", "title": "Money", "log": True, "panels": panels}]
-    (picture,) = draw({"name": "mine", "curves": curves}, tmp_path, ("svg",))
-    drawn = picture.read_text(encoding="utf-8")
-    assert "<!-- never -->" in drawn
-    assert drawn.index("<!-- lost -->") < drawn.index("<!-- found -->")
+def test_without_the_tables_an_older_summary_stays(experiment_file, store, tmp_path, monkeypatch):
+    out, experiment = tmp_path / "results", load_experiment(experiment_file)
+    write_summaries([experiment], store, out)
+    before = read_summaries(out)
+    experiment_file.with_name("toy.csv").unlink()
+    loaded.cache_clear()
+    alone = replace(experiment, settings={})  # facts of tables and nothing else
+    monkeypatch.setenv("LYNCEUS_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=r"the table 'toy\.csv' is"):
+        write_summaries([alone], store, out)
+    monkeypatch.setenv("LYNCEUS_DATA", str(tmp_path / "nowhere"))
+    assert write_summaries([alone], store, out) == []
+    assert read_summaries(out) == before
+    with pytest.raises(InputError, match=r"the table 'toy\.csv' is"):
+        write_summaries([alone], store, tmp_path / "new")
+
+
+def test_a_page_may_lie_anywhere(experiment_file, store, tmp_path):
+    out = tmp_path / "a" / "results"
+    write_summaries([load_experiment(experiment_file)], store, out)
+    text = write_page(out, tmp_path / "b" / "c" / "page.md", formats=("png",)).read_text()
+    assert "(../../a/results/experiment-1.png)" in text
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"name": "other"}', "\xff"])
+def test_what_is_no_summary_is_told(tmp_path, text):
+    (tmp_path / "alien.json").write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match=r"alien.json is no summary of the lab; move it elsewhere"):
+        write_page(tmp_path, tmp_path / "page.md")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from lynceus.lab.experiment import Place
 from lynceus.lab.facts import cno_of_all, disjoint
 from lynceus.lab.spec import FigureSpec, chosen
-from lynceus.lab.statistics import FloatArray, estimate, quantiles
+from lynceus.lab.statistics import Estimate, FloatArray, estimate, quantiles, written
 from lynceus.replay import Replay
 
 if TYPE_CHECKING:
@@ -110,21 +110,10 @@ def _by_variant(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
     for job in _jobs(evidence, figure):
         lines = []
         for label in figure.policies or evidence.experiment.policies:
-            xs, ys, lows, highs = [], [], [], []
-            for variant in evidence.experiment.variants:
-                place = Place(job, label, variant)
-                if place not in evidence.experiment.settings or not evidence.kept(place):
-                    continue
-                values = evidence.values(place, figure.quantity, figure.level)
-                if not values:
-                    continue
-                found = estimate([values], figure.statistic)
-                xs.append(variant)
-                ys.append(_rounded(found.value))
-                lows.append(_rounded(found.low))
-                highs.append(_rounded(found.high))
-            if xs:
-                lines.append({"label": label, "x": xs, "y": ys, "low": lows, "high": highs})
+            places = [Place(job, label, variant) for variant in evidence.experiment.variants]
+            found = {place.variant: one for place in places if (one := _estimated(evidence, figure, place))}
+            if found:
+                lines.append(_with_intervals(label, found))
         panels.append(_panel(_name(evidence, job, ""), "variant", f"{figure.quantity}, {figure.statistic}", lines))
     return panels
 
@@ -134,23 +123,29 @@ def _bars(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
     panels = []
     for variant in evidence.experiment.variants:
         for job in _jobs(evidence, figure):
-            lines = []
-            for place in _places(evidence, figure, job, variant):
-                values = evidence.values(place, figure.quantity, figure.level)
-                if values:
-                    found = estimate([values], figure.statistic)
-                    low, high = [_rounded(found.low)], [_rounded(found.high)]
-                    lines.append(
-                        {
-                            "label": place.policy,
-                            "x": [place.policy],
-                            "y": [_rounded(found.value)],
-                            "low": low,
-                            "high": high,
-                        }
-                    )
+            lines = [
+                _with_intervals(place.policy, {place.policy: found})
+                for place in _places(evidence, figure, job, variant)
+                if (found := _estimated(evidence, figure, place))
+            ]
             panels.append(_panel(_name(evidence, job, variant), "", f"{figure.quantity}, {figure.statistic}", lines))
     return panels
+
+
+def _estimated(evidence: Evidence, figure: FigureSpec, place: Place) -> Estimate | None:
+    """What a figure asks of a place; nothing where it was not run, or the quantity has no value."""
+    values = evidence.values(place, figure.quantity, figure.level)
+    return estimate([values], figure.statistic) if values else None
+
+
+def _with_intervals(label: str, found: Mapping[str, Estimate]) -> Line:
+    return {
+        "label": label,
+        "x": list(found),
+        "y": [written(one.value) for one in found.values()],
+        "low": [written(one.low) for one in found.values()],
+        "high": [written(one.high) for one in found.values()],
+    }
 
 
 def _table_cno(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
@@ -178,7 +173,7 @@ def _share(label: str, values: Sequence[float]) -> Line:
 
 def _line(label: str, x: FloatArray, y: FloatArray) -> Line:
     keep = np.unique(np.linspace(0, len(x) - 1, min(_POINTS, len(x))).astype(int)) if len(x) else np.zeros(0, dtype=int)
-    return {"label": label, "x": [_rounded(v) for v in x[keep]], "y": [_rounded(v) for v in y[keep]]}
+    return {"label": label, "x": [written(v) for v in x[keep]], "y": [written(v) for v in y[keep]]}
 
 
 def _panel(title: str, x: str, y: str, lines: list[Line]) -> Panel:
@@ -189,7 +184,3 @@ def _name(evidence: Evidence, job: str, variant: str) -> str:
     """A job by its own name, which is shorter than the path of its file."""
     name = evidence.plain_job(job).name
     return f"{name}, {variant}" if variant else name
-
-
-def _rounded(value: float) -> float | None:
-    return float(f"{value:.4g}") if math.isfinite(value) else None

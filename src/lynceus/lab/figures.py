@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from lynceus.errors import MissingExtraError
+from lynceus.lab.statistics import unwritten
 
 _WIDE, _HIGH = 4.2, 3.2
 """Inches of a panel."""
 _COLUMNS = 3
+_COLOURS = 10
 _STYLES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "^", "D")
 
 
 def draw(summary: dict[str, Any], folder: Path, formats: tuple[str, ...] = ("png", "svg")) -> list[Path]:
@@ -27,7 +30,7 @@ def draw(summary: dict[str, Any], folder: Path, formats: tuple[str, ...] = ("png
         panels = [panel for panel in figure["panels"] if any(line["x"] for line in panel["lines"])]
         if not panels:
             continue
-        picture = _picture(figure, panels)
+        picture = _picture(figure, panels, _places(summary, panels))
         for ending in formats:
             path = folder / f"{summary['name']}-{number}.{ending}"
             metadata = {"Date": None} if ending == "svg" else {"Software": None}
@@ -38,7 +41,15 @@ def draw(summary: dict[str, Any], folder: Path, formats: tuple[str, ...] = ("png
     return made
 
 
-def _picture(figure: dict[str, Any], panels: list[dict[str, Any]]) -> Any:
+def _places(summary: dict[str, Any], panels: list[dict[str, Any]]) -> dict[str, int]:
+    """Every label's number, which is its look: a competitor's place in the experiment, whoever else is shown."""
+    drawn = [line["label"] for panel in panels for line in panel["lines"]]
+    policies = summary.get("policies", [])
+    known = policies if any(label in policies for label in drawn) else []
+    return {label: place for place, label in enumerate(dict.fromkeys([*known, *drawn]))}
+
+
+def _picture(figure: dict[str, Any], panels: list[dict[str, Any]], places: dict[str, int]) -> Any:
     from matplotlib import pyplot
 
     columns = min(_COLUMNS, len(panels))
@@ -48,21 +59,27 @@ def _picture(figure: dict[str, Any], panels: list[dict[str, Any]]) -> Any:
     )
     for place, axis in enumerate(axes.flat):
         if place < len(panels):
-            _draw(axis, figure, panels[place])
+            _draw(axis, figure, panels[place], places)
         else:
             axis.axis("off")
-    handles, labels = axes.flat[0].get_legend_handles_labels()
     if figure["kind"] != "bars":
+        shown = {
+            label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+        }
+        labels = sorted(shown, key=lambda label: places[label])
+        handles = [shown[label] for label in labels]
         picture.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
     picture.suptitle(figure["title"], fontsize=10)
     return picture
 
 
-def _draw(axis: Any, figure: dict[str, Any], panel: dict[str, Any]) -> None:
+def _draw(axis: Any, figure: dict[str, Any], panel: dict[str, Any], places: dict[str, int]) -> None:
     for number, line in enumerate(panel["lines"]):
+        place = places[line["label"]]
+        colour, turn = f"C{place % _COLOURS}", place // _COLOURS
         if figure["kind"] == "bars":
-            axis.bar([number], _gaps(line["y"]), color=f"C{number}")
-            if line["y"] == [None]:
+            axis.bar([number], _gaps(line["y"]), color=colour)
+            if unwritten(line["y"][0]) == math.inf:
                 axis.text(
                     number, 0.03, "never", transform=axis.get_xaxis_transform(), rotation=90, ha="center", fontsize=7
                 )
@@ -71,18 +88,22 @@ def _draw(axis: Any, figure: dict[str, Any], panel: dict[str, Any]) -> None:
                 line["x"],
                 _gaps(line["y"]),
                 yerr=_errors(line),
-                marker="o",
+                color=colour,
+                linestyle=_STYLES[turn % len(_STYLES)],
+                marker=_MARKERS[turn % len(_MARKERS)],
                 ms=3,
                 lw=1.2,
                 capsize=2,
                 label=line["label"],
             )
         else:
-            style = _STYLES[number // 10 % len(_STYLES)]
-            axis.plot(line["x"], line["y"], style, lw=1.4, label=line["label"], drawstyle="steps-post")
+            style = _STYLES[turn % len(_STYLES)]
+            axis.plot(
+                line["x"], _gaps(line["y"]), style, color=colour, lw=1.4, label=line["label"], drawstyle="steps-post"
+            )
     if figure["log"]:
         # A distance from the optimum may be 0, of which there is no logarithm.
-        drawn = [value for line in panel["lines"] for value in line["y"] if value is not None]
+        drawn = [value for line in panel["lines"] for value in _gaps(line["y"]) if not math.isnan(value)]
         if figure["kind"] not in ("cdf", "disjoint") and min(drawn, default=0) > 0:
             axis.set_yscale("log")
         if figure["kind"] in ("cdf", "cno-by-money"):
@@ -96,17 +117,22 @@ def _draw(axis: Any, figure: dict[str, Any], panel: dict[str, Any]) -> None:
     axis.grid(alpha=0.25)
 
 
-def _gaps(values: list[float | None]) -> list[float]:
-    return [math.nan if value is None else value for value in values]
+def _gaps(values: list[float | str | None]) -> list[float]:
+    """What is not finite cannot be drawn."""
+    return [value if math.isfinite(value) else math.nan for value in map(unwritten, values)]
 
 
 def _errors(line: dict[str, Any]) -> list[list[float]]:
     """Distances from a point to the ends of its interval; none where an end is infinite or unknown."""
-    below, above = [], []
-    for value, low, high in zip(line["y"], line["low"], line["high"], strict=True):
-        below.append(max(value - low, 0.0) if value is not None and low is not None else 0.0)
-        above.append(max(high - value, 0.0) if value is not None and high is not None else 0.0)
-    return [below, above]
+    values = _gaps(line["y"])
+    return [
+        [_length(value - low) for value, low in zip(values, _gaps(line["low"]), strict=True)],
+        [_length(high - value) for value, high in zip(values, _gaps(line["high"]), strict=True)],
+    ]
+
+
+def _length(difference: float) -> float:
+    return 0.0 if math.isnan(difference) else max(difference, 0.0)
 
 
 def _close(picture: Any) -> None:
