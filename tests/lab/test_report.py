@@ -241,3 +241,9 @@ def test_what_is_no_summary_is_told(tmp_path, text):
     (tmp_path / "alien.json").write_text(text, encoding="latin-1")
     with pytest.raises(InputError, match=r"alien.json is no summary of the lab; move it elsewhere"):
         write_page(tmp_path, tmp_path / "page.md")
+
+
+def test_a_picture_of_a_kind_that_nobody_draws_is_refused(experiment_file):
+    changed(experiment_file, "{kind: cdf", "{kind: sizes")
+    with pytest.raises(InputError, match="kind"):
+        load_experiment(experiment_file)

@@ -13,7 +13,7 @@ from lynceus.document.complaint import hint
 from lynceus.errors import InputError
 from lynceus.lab.cell import Cell, Setting, made_world
 from lynceus.lab.claims import condition
-from lynceus.lab.facts import _OF_ONE as FACTS
+from lynceus.lab.facts import FACTS
 from lynceus.lab.peers import peer_named
 from lynceus.lab.spec import ArmSpec, ClaimSpec, ExperimentSpec, OptionsSpec, WorldSpec, chosen
 from lynceus.policy import preset

@@ -72,7 +72,7 @@ def _on_all_data(job: ReplayJob) -> float:
     return min(_value(job, row) for row in range(len(job.problem.space)) if job.problem.share[row] == 1)
 
 
-_OF_ONE: Mapping[str, Callable[[ReplayJob], float]] = MappingProxyType(
+FACTS: Mapping[str, Callable[[ReplayJob], float]] = MappingProxyType(
     {
         "within-2": lambda job: float(
             sum(_value(job, row) <= 2 * job.optimum.value for row in range(len(job.problem.space)))
@@ -98,8 +98,8 @@ nobody outside has, so that the claim is listed and not measured."""
 def fact(name: str, jobs: Sequence[ReplayJob]) -> float:
     """A fact by name: of one job, or with `-least` / `-most` the extreme over several."""
     for ending, join in (("-least", min), ("-most", max)):
-        if name.endswith(ending) and name.removesuffix(ending) in _OF_ONE:
-            return join(_OF_ONE[name.removesuffix(ending)](job) for job in jobs)
-    if name not in _OF_ONE:
-        raise InputError(f"claims: there is no fact {name!r}{hint(name, _OF_ONE)}")
-    return float(np.mean([_OF_ONE[name](job) for job in jobs]))
+        if name.endswith(ending) and name.removesuffix(ending) in FACTS:
+            return join(FACTS[name.removesuffix(ending)](job) for job in jobs)
+    if name not in FACTS:
+        raise InputError(f"claims: there is no fact {name!r}{hint(name, FACTS)}")
+    return float(np.mean([FACTS[name](job) for job in jobs]))

@@ -150,7 +150,7 @@ class ClaimSpec(Section):
 class FigureSpec(Section):
     """One picture per job (or one for all)."""
 
-    kind: Literal["cdf", "cno-by-money", "bars", "by-variant", "table-cno", "disjoint", "sizes"]
+    kind: Literal["cdf", "cno-by-money", "bars", "by-variant", "table-cno", "disjoint"]
     title: str
     level: float = 1.1
     quantity: Quantity = "money"
