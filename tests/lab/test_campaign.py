@@ -13,6 +13,7 @@ from lynceus.lab.cell import Cell, run_cell
 from lynceus.lab.engines import Crashed, InProcess, Processes, engine_named
 from lynceus.lab.experiment import load_experiment
 from lynceus.lab.store import Store
+from lynceus.replay import Replay
 
 
 def test_a_trace_comes_back_as_it_was(experiment_file, tmp_path):
@@ -151,6 +152,24 @@ def test_a_trace_says_where_it_was_run_not_where_it_is_kept(experiment_file, tmp
     monkeypatch.undo()
     store.keep(done)
     assert "far-away" in store.read(cell.setting, [0])[0].made["machine"]
+
+
+def test_a_trace_of_a_peer_says_which_libraries_made_it(experiment_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "lynceus.lab.cell.replay_peer", lambda job, peer, seed, until: Replay(peer.name, seed, (), "", 2.0)
+    )
+    installed = tmp_path / "lib" / "python3.11" / "site-packages" / "optuna-4.2.1.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: optuna\nVersion: 4.2.1\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").touch()
+    monkeypatch.setenv("LYNCEUS_PEERS", str(tmp_path))
+    changed(experiment_file, "  plain: random\n", "  plain: random\n  TPE: {peer: optuna-tpe}\n")
+    store, cells = Store(tmp_path / "store"), load_experiment(experiment_file).cells(1)
+    (cell,) = [cell for cell in cells if cell.setting.peer]
+    store.keep(run_cell(cell))
+    (kept,) = store.read(cell.setting, [0])
+    assert kept.made["libraries"] == {"optuna": "4.2.1"}
 
 
 def test_processes_give_the_traces_of_one_process(experiment_file):

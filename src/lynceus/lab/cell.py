@@ -12,7 +12,7 @@ from typing import Any
 
 from lynceus.executor.worlds import Failures, Interruptions, Noise, SlowBoots, Stacked, World
 from lynceus.lab.code import fingerprint, provenance
-from lynceus.lab.peers import peer_named, replay_peer
+from lynceus.lab.peers import peer_named, replay_peer, versions
 from lynceus.lab.spec import OptionsSpec, WorldSpec
 from lynceus.policy.compose import compose
 from lynceus.problem import Tariff
@@ -84,8 +84,11 @@ def run_cell(cell: Cell) -> Done:
     """Make the replay. A pure function of the cell, but for the times of decisions."""
     setting, began = cell.setting, time.perf_counter()
     job = limited(loaded(setting.job, setting.options), setting.trials)
+    made = provenance()
     if setting.peer is not None:
-        done = replay_peer(job, peer_named(setting.peer), cell.seed, until=setting.until)
+        peer = peer_named(setting.peer)
+        done = replay_peer(job, peer, cell.seed, until=setting.until)
+        made["libraries"] = dict(versions(peer))
     else:
         done = replay(
             job,
@@ -95,7 +98,7 @@ def run_cell(cell: Cell) -> Done:
             parallel=setting.parallel,
             world=made_world(setting.world),
         )
-    return Done(cell, done, time.perf_counter() - began)
+    return Done(cell, done, time.perf_counter() - began, made)
 
 
 @lru_cache(maxsize=64)
