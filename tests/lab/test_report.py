@@ -184,6 +184,10 @@ def test_what_a_world_costs_is_told_in_pairs(experiment_file, tmp_path):
     assert "of each policy over its own in the world **calm**" in text
     assert "| policy | seeds | wild |" in text
     assert f"| plain | 4 | {interval(plain['p50'])} / {interval(plain['p90'])} |" in text
+    lost = [row | {"unreached": [1, 2]} for row in summary["degraded"]]
+    assert f"| plain | 4 | {interval(plain['p50'])} / {interval(plain['p90'])}; 3 not |" in page(
+        [summary | {"degraded": lost}], {}
+    )
 
 
 def test_other_deadlines_are_other_questions_not_harder_worlds(experiment_file, tmp_path):

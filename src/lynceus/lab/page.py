@@ -188,17 +188,22 @@ def _degraded(summary: dict[str, Any]) -> Iterator[str]:
     """A line per competitor, a column per world."""
     rows = summary["degraded"]
     worlds = list(dict.fromkeys(row["variant"] for row in rows))
-    found = {(row["policy"], row["variant"]): " / ".join(_ratios(row)) for row in rows}
+    found = {(row["policy"], row["variant"]): " / ".join(_ratios(row)) + _lost(row) for row in rows}
     seeds = {policy: min(row["seeds"] for row in rows if row["policy"] == policy) for policy, _ in found}
     yield (
         f"Money until CNO {rows[0]['cno']:g} of each policy over its own in the world **{rows[0]['over']}**, p50 / p90 (in pairs by "
-        f"seed, geometric mean over {max(row['jobs'] for row in rows)} jobs; above 1 is dearer than there):"
+        f"seed, geometric mean over {max(row['jobs'] for row in rows)} jobs; above 1 is dearer than there), and how many seeds of all "
+        "jobs never got there:"
     )
     yield ""
     yield _cells(["policy", "seeds", *worlds])
     yield "|" + "---|" * (len(worlds) + 2)
     for policy, count in seeds.items():
         yield _cells([policy, str(count), *(found.get((policy, world), "–") for world in worlds)])
+
+
+def _lost(row: dict[str, Any]) -> str:
+    return f"; {lost} not" if (lost := sum(row["unreached"])) else ""
 
 
 def _cells(texts: Sequence[str]) -> str:

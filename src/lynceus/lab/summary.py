@@ -185,7 +185,14 @@ def _degraded(evidence: Evidence) -> list[dict[str, Any]]:
     calm, *harder = experiment.variants
     level = min(levels)
     return [
-        {"policy": policy, "variant": variant, "over": calm, "cno": level, **_joined(pairs)}
+        {
+            "policy": policy,
+            "variant": variant,
+            "over": calm,
+            "cno": level,
+            "unreached": [sum(map(math.isinf, own.values())) for own, _ in pairs.values()],
+            **_joined(pairs),
+        }
         for policy in experiment.policies
         for variant in harder
         if (pairs := _pairs(evidence, (policy, variant), (policy, calm), level))
