@@ -170,3 +170,11 @@ def test_the_command_says_what_it_found(experiment_file, tmp_path):
     changed(experiment_file, "title: A toy", "title: Another toy")
     refused = CliRunner().invoke(app, ["lab", "verify", str(experiment_file), "--per", "0"])
     assert refused.exit_code != 0
+
+
+def test_a_peer_depends_on_its_own_library_only():
+    source = Path(code_module.__file__).with_name("peers").joinpath("server.py").read_text()
+    other = source.replace("min_samples_leaf=1", "min_samples_leaf=2")
+    assert other != source
+    assert code_module._of_library(other, "botorch") == code_module._of_library(source, "botorch")
+    assert code_module._of_library(other, "smac") != code_module._of_library(source, "smac")

@@ -24,6 +24,8 @@ from typing import Any
 
 from lynceus.document import Document
 from lynceus.errors import InputError
+from lynceus.lab.peers import peer_named
+from lynceus.lab.peers.server import LIBRARIES
 from lynceus.policy.compose import compose
 from lynceus.replay.job import job_path
 from lynceus.replay.spec import ReplaySpec
@@ -58,10 +60,18 @@ def fingerprint(policy: str, job: str) -> str:
 @lru_cache(maxsize=1024)
 def _code_of(policy: str) -> str:
     if policy.startswith("peer:"):
-        server = (_PACKAGE / "lab" / "peers" / "server.py").read_text(encoding="utf-8")
-        return _short([_sources([_PEERS]), _bare(server)])
+        source = (_PACKAGE / "lab" / "peers" / "server.py").read_text(encoding="utf-8")
+        return _short([_sources([_PEERS]), _of_library(source, peer_named(policy.removeprefix("peer:")).library)])
     modules = {type(part).__module__ for part in parts(compose(json.loads(policy)))}
     return _sources([*sorted(modules), *_ALWAYS])
+
+
+def _of_library(server: str, library: str) -> str:
+    """The peers' server without what it does for other libraries."""
+    others = {kind.__name__ for name, kind in LIBRARIES.items() if name != library}
+    tree = ast.parse(server)
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.ClassDef) and node.name in others)]
+    return _bare(ast.unparse(tree))
 
 
 def parts(value: Any) -> Iterator[Any]:

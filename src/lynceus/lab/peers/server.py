@@ -48,6 +48,10 @@ class Job:
                 return open_rows[int(here[0])]
         return self._nearest(codes, open_rows)
 
+    def by_lot(self, open_rows: list[int]) -> int:
+        """An open row, by lot."""
+        return int(self._luck.choice(open_rows))
+
     def _nearest(self, codes: list[int], open_rows: list[int]) -> int:
         """The open row with the fewest steps between the codes (any two categories are one step apart)."""
         candidates = self.codes[open_rows]
@@ -173,7 +177,13 @@ class Smac:
 
     def ask(self, open_rows: list[int]) -> int:
         """SMAC's next configuration. It does not ask twice for one, but may ask for those that were told before its first."""
-        return self._job.row(self._suggestion, open_rows)
+        from smac.main.exceptions import ConfigurationSpaceExhaustedException
+
+        try:
+            return self._job.row(self._suggestion, open_rows)
+        except ConfigurationSpaceExhaustedException:
+            # It drew sixteen points that it had asked for before, and gives up.
+            return self._job.by_lot(open_rows)
 
     def _suggestion(self) -> list[int]:
         config = self._smac.ask().config
