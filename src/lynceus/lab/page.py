@@ -192,8 +192,8 @@ def _degraded(summary: dict[str, Any]) -> Iterator[str]:
     seeds = {policy: min(row["seeds"] for row in rows if row["policy"] == policy) for policy, _ in found}
     yield (
         f"Money until CNO {rows[0]['cno']:g} of each policy over its own in the world **{rows[0]['over']}**, p50 / p90 (in pairs by "
-        f"seed, geometric mean over {max(row['jobs'] for row in rows)} jobs; above 1 is dearer than there), and how many seeds of all "
-        "jobs never got there:"
+        f"seed, geometric mean over {max(row['jobs'] for row in rows)} jobs; above 1 is dearer than there; another tariff moves the "
+        "optimum too), and how many seeds of all jobs never got there:"
     )
     yield ""
     yield _cells(["policy", "seeds", *worlds])
