@@ -158,8 +158,10 @@ class Study:
             self._ledger.enqueued((*self._ledger.queue, row))
 
     def stop(self, reason: str = "stopped by the user", *, kill: bool = False) -> None:
-        """Ask for no further trials; workers let those that run come to their end, or end them too."""
+        """Ask for no further trials; workers let those that run come to their end, or end them too. What is over stays as it ended."""
         with self._ledger.exclusive():
+            if self.over:
+                return
             self._ledger.closed(Stopped(Because.USER, reason))
             self._ledger.wished(Wish.KILL if kill else Wish.STOP)
 
@@ -397,6 +399,13 @@ class Study:
     def stopped(self) -> Stopped | None:
         """Why the study ended, with its kind."""
         return self._ledger.stopped or self._transient
+
+    @property
+    def over(self) -> bool:
+        """Whether the search came to its own end, and nothing runs or waits: neither paused nor stopped by a person."""
+        ledger = self._ledger
+        ended = ledger.stopped is not None and ledger.stopped.because not in (Because.PAUSED, Because.USER)
+        return ended and not ledger.open_runs and not ledger.queue
 
     @property
     def identity(self) -> str:

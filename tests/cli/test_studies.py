@@ -16,6 +16,8 @@ import pytest
 import yaml
 
 from lynceus.cli import main
+from lynceus.cli.look import _unattended
+from lynceus.ledger.sql import Storage
 
 JOB = """\
 name: toy
@@ -169,6 +171,49 @@ def test_setup_runs_once_and_its_failure_is_infrastructure(lynceus, here: Path) 
     assert "setup: it ended with exit code 9" in err
 
 
+def test_when_every_run_failed_limits_are_not_blamed(lynceus, here: Path) -> None:
+    failing = JOB.split("run:")[0] + "run: [sh, -c, 'echo no such table >&2; exit 3']\n" + JOB[JOB.index("space:") :]
+    (here / "job.yaml").write_text(failing.replace("max_trials: 6", "max_trials: 3"))
+    code, out, _ = lynceus("run", "job.yaml", "-y")
+    assert code == 4
+    assert "all 3 trials failed; the last: exit code 3: no such table" in out
+    assert "keep every limit" not in out
+    assert "export" not in out
+    assert "lynceus logs toy 2" in out
+
+
+def test_a_misspelt_objective_is_refused_before_it_is_paid_for(lynceus, here: Path) -> None:
+    for word, hint in (
+        ("cst", "Did you mean 'cost'?"),
+        ("cheap", "Known are cost, time, quality."),
+        ("qualty", "'quality'"),
+    ):
+        (here / "job.yaml").write_text(JOB + f"objective: {word}\n")
+        for command in (["check", "job.yaml"], ["plan", "job.yaml"], ["run", "job.yaml", "-y"]):
+            code, _, err = lynceus(*command)
+            assert (code, hint in err) == (2, True), err
+    for word in ("minimize cheap", "quality", "runtime"):
+        (here / "job.yaml").write_text(JOB + f"objective: {word}\n")
+        assert lynceus("check", "job.yaml")[0] == 0
+
+
+def test_a_study_that_is_over_is_not_stopped_again(lynceus) -> None:
+    lynceus("run", "job.yaml", "-y")
+    before = json.loads(lynceus("status", "toy", "-o", "json")[1])
+    code, out, _ = lynceus("stop", "toy")
+    assert (code, out.startswith("toy is over already: ")) == (0, True)
+    after = json.loads(lynceus("status", "toy", "-o", "json")[1])
+    assert [after[name] for name in ("state", "reason")] == [before[name] for name in ("state", "reason")]
+    assert after["state"] == "FINISHED"
+
+
+def test_a_dashboard_of_nothing_is_refused(lynceus, here: Path, monkeypatch) -> None:
+    monkeypatch.delenv("LYNCEUS_WRITE_TOKEN", raising=False)
+    code, _, err = lynceus("dashboard", "sqlite:///nothere.db")
+    assert (code, "there is no such file" in err) == (2, True)
+    assert not (here / "nothere.db").exists()
+
+
 def test_past_measurements_are_free_knowledge(lynceus, here: Path) -> None:
     (here / "past.csv").write_text("threads,level,runtime,quality\n1,1,0.3s,9\n4,1,0.1,9\n8,1,0.1,9\n")
     code, _, err = lynceus("import", "job.yaml", "past.csv")
@@ -226,7 +271,78 @@ def test_a_changed_job_file_is_not_mixed_into_an_old_study(lynceus, here: Path) 
     )
     code, _, err = lynceus("run", "job.yaml", "-y")
     assert code == 2
-    assert "differ from those of the study 'toy'" in err
+    assert "space.threads is " in err
+    assert "give the job another name" in err
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("100 USD", "200 USD", "budget.cost is 200 USD here and 100 USD in the study"),
+        ("max_trials: 6", "max_trials: 9", "budget.max_trials is 9 here and 6 in the study"),
+        (
+            "policy: sweep",
+            "policy: lynceus\nseed: 3",
+            "policy is lynceus here and sweep in the study, seed is 3 here and 0",
+        ),
+        (
+            "timeout: none",
+            "timeout: none, max_duration: 1h",
+            "trial.max_duration is 1h here and not given in the study",
+        ),
+        ("policy: sweep", "policy: sweep\nexecutor: slurm", "executor.kind is slurm here and local in the study"),
+        ("36.0 * threads", "35.0 * threads", "lynceus prices apply job.yaml"),
+    ],
+)
+def test_what_a_study_keeps_for_life_is_refused_by_name(
+    lynceus, here: Path, before: str, after: str, said: str
+) -> None:
+    lynceus("run", "job.yaml", "-y")
+    (here / "job.yaml").write_text(JOB.replace(before, after))
+    for command in (["run", "job.yaml", "-y"], ["resume", "job.yaml"]):
+        code, _, err = lynceus(*command)
+        assert (code, said in err, err.count("\n")) == (2, True, 1), err
+    code, out, err = lynceus("best", "job.yaml", "-o", "json")
+    assert (code, json.loads(out)["study"]) == (0, "toy")
+    assert "job.yaml has changed since" in err
+    assert "job.yaml has changed since" in lynceus("status", "job.yaml")[2]
+
+
+def test_a_mended_command_is_adopted_and_written_down(lynceus, here: Path) -> None:
+    right = JOB.replace("grace: 100ms", "grace: 100ms, max_failures: 1")
+    wrong = right.replace("quality: $((", "qualty: $((")
+    (here / "job.yaml").write_text("setup: echo once >> setups\n" + wrong)
+    assert lynceus("run", "job.yaml", "-y")[0] == 4
+    (here / "job.yaml").write_text("setup: echo twice >> setups\n" + right)
+    code, out, err = lynceus("resume", "job.yaml")
+    assert code == 0, out + err
+    assert "toy: trials from now on follow the changed file (setup, run);" in err
+    assert (here / "setups").read_text().split() == ["once", "twice"]
+    with Storage("sqlite:///lynceus.db") as storage:
+        revised = [event.detail for event in storage.events("toy") if event.kind == "revised"]
+        assert "qualty" not in storage.load_study("toy").document["job"]["run"]
+    assert len(revised) == 1
+    assert "changed" not in lynceus("best", "job.yaml")[2]
+    assert "changed" not in lynceus("resume", "toy")[2]
+
+
+def test_the_file_may_catch_up_with_added_money(lynceus, here: Path) -> None:
+    lynceus("run", "job.yaml", "-y")
+    lynceus("resume", "toy", "--add-budget", "5 USD")
+    (here / "job.yaml").write_text(JOB.replace("100 USD", "105 USD"))
+    code, _, err = lynceus("run", "job.yaml", "-y")
+    assert (code, "budget" in err) == (0, False)
+    assert json.loads(lynceus("status", "toy", "-o", "json")[1])["budget_usd"] == 105
+
+
+def test_money_does_not_slip_in_with_prices(lynceus, here: Path) -> None:
+    lynceus("run", "job.yaml", "-y")
+    (here / "job.yaml").write_text(JOB.replace("100 USD", "200 USD").replace("36.0 *", "35.0 *"))
+    code, _, err = lynceus("prices", "apply", "job.yaml")
+    assert (code, "budget.cost is 200 USD here" in err) == (2, True)
+    (here / "job.yaml").write_text(JOB.replace("36.0 *", "35.0 *"))
+    assert lynceus("prices", "apply", "job.yaml")[0] == 0
+    assert lynceus("run", "job.yaml", "-y")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -355,6 +471,25 @@ def test_stop_from_elsewhere_and_leftovers(here: Path, lynceus) -> None:
     _, out, _ = lynceus("gc", "toy", "--outputs", "--yes")
     assert "toy: directory " in out
     assert lynceus("gc", "toy", "--outputs")[1] == "toy: nothing is left over.\n"
+
+
+def test_stop_ends_what_a_dead_worker_left_running(here: Path, lynceus) -> None:
+    process = started(here, "run", "job.yaml", "-y")
+    process.kill()
+    process.communicate()
+    code, out, _ = lynceus("stop", "toy")
+    assert (code, "nobody works on the 1 open: end them with: lynceus gc toy --abandoned --yes" in out) == (0, True)
+    code, out, _ = lynceus("stop", "toy", "--kill")
+    assert (code, "1 open that nobody worked on was ended" in out) == (0, True), out
+    rows = json.loads(lynceus("trials", "toy", "-o", "json")[1])
+    assert [(row["state"], row["reason"]) for row in rows] == [("FAIL", "user")]
+    assert json.loads(lynceus("gc", "toy", "-o", "json")[1])["leftovers"] == []
+
+
+def test_a_stopped_study_with_open_trials_is_unattended() -> None:
+    facts = {"state": "STOPPED", "running": 2, "worker_seen_s": time.time() - 3600}
+    assert "nobody works on it" in _unattended(facts)
+    assert _unattended(facts | {"running": 0}) == ""
 
 
 def test_a_killed_search_is_resumed_without_a_second_start(here: Path, lynceus) -> None:

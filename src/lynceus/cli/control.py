@@ -19,17 +19,48 @@ def stop(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start no more trials; let open ones come to their end, or end them with --kill."""
+    from lynceus.cli.leftovers import abandoned
     from lynceus.cli.opened import open_study
 
     one = open_study(study, storage)
+    if one.study.over:
+        if output is Output.JSON:
+            print_json({"study": one.name, "open_trials": 0, "kill": kill, "ended_here": [], "over": True})
+        else:
+            typer.echo(f"{one.name} is over already: {one.study.reason}.")
+        return
     one.study.stop(kill=kill)
+    alone = abandoned(one)
+    ended = alone if kill and alone and _ended_here(one) else []
     tell_people(one)
     running = len(one.study.pending)
     if output is Output.JSON:
-        print_json({"study": one.name, "open_trials": running, "kill": kill})
+        facts = {"study": one.name, "open_trials": running, "kill": kill, "ended_here": ended, "over": False}
+        print_json(facts)
         return
-    what = "none is open" if not running else f"{running} open {'are ended' if kill else 'come to their end'}"
+    if ended:
+        what = f"{len(ended)} open that nobody worked on {'was' if len(ended) == 1 else 'were'} ended"
+    elif not running:
+        what = "none is open"
+    elif alone:
+        what = f"nobody works on the {running} open: end them with: lynceus gc {one.name} --abandoned --yes"
+    else:
+        what = f"{running} open {'are ended' if kill else 'come to their end'}"
     typer.echo(f"{one.name}: no more trials are started; {what}. Continue with: lynceus resume {one.name}")
+
+
+def _ended_here(one: Opened) -> bool:
+    """End the open trials in the place of a worker that is gone; false where this machine cannot reach them."""
+    from lynceus.cli.leftovers import end_abandoned
+    from lynceus.errors import LynceusError
+    from lynceus.job.secrets import known_secrets
+
+    try:
+        end_abandoned(one, known_secrets(one.prepared.job))
+    except LynceusError as error:
+        typer.echo(f"lynceus: {error}", err=True)
+    one.study.refresh()
+    return not one.study.pending
 
 
 def tell_people(one: Opened) -> None:
@@ -54,6 +85,7 @@ def resume(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Continue a study after a stop, a crash, a pause or a spent budget; open trials are adopted, nothing runs or is paid twice."""
+    from lynceus.cli.changes import adopt_changes
     from lynceus.cli.opened import open_study
     from lynceus.cli.repricing import apply_prices, tell_price_news
     from lynceus.cli.run import work
@@ -61,7 +93,7 @@ def resume(
     from lynceus.ledger import Wish
     from lynceus.units import parse_money
 
-    one = open_study(study, storage)
+    one = open_study(study, storage, adopt_changes)
     if reprice:
         one, _ = apply_prices(one)
     tell_price_news(one)

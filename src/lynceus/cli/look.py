@@ -40,13 +40,13 @@ def goal_text(objective: str, value: float | None) -> str:
 
 
 def _unattended(facts: dict[str, Any]) -> str:
-    """A study that should run, but nobody has worked on for a while."""
+    """A study that should run, or has trials that do, but nobody has worked on for a while."""
     from lynceus.units import format_duration
 
     ago = time.time() - facts["worker_seen_s"]
     return (
         f" [yellow]nobody works on it since {format_duration(ago)}[/]"
-        if facts["state"] == "RUNNING" and ago > _QUIET_S
+        if (facts["state"] == "RUNNING" or facts["running"]) and ago > _QUIET_S
         else ""
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from lynceus.cli.changes import tell_changes
 from lynceus.errors import InputError
 from lynceus.job import Job
 from lynceus.ledger.sql import DEFAULT_URL, Storage, StudyRecord, fingerprint
@@ -34,7 +35,10 @@ def storage_of(named: str | None, option: str | None) -> Storage:
 
 def named_study(storage: Storage, named: str) -> StudyRecord:
     """A study by its name or its job file."""
-    return storage.load_study(Job.read(named).name if is_file(named) else named)
+    if not is_file(named):
+        return storage.load_study(named)
+    job = Job.read(named)
+    return tell_changes(storage, storage.load_study(job.name), job)
 
 
 def check_unchanged(record: StudyRecord, problem: Problem) -> None:

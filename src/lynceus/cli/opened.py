@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from lynceus.cli.changes import adopt_changes, tell_changes
 from lynceus.cli.named import check_unchanged, is_file, storage_url
 from lynceus.conduct import as_seen, typical
 from lynceus.errors import InputError
 from lynceus.history import History
 from lynceus.job import Job
 from lynceus.job.prepare import Prepared, conduct_of, prepare
-from lynceus.job.problem import problem_of
 from lynceus.job.stored import prepared_of
 from lynceus.ledger.sql import Storage, StudyRecord, fingerprint
 from lynceus.policy.compose import compose, describe
@@ -43,12 +44,16 @@ class Opened:
         return self.prepared.baseline
 
 
-def open_study(named: str | None, storage: str | None) -> Opened:
-    """A study that exists."""
+def open_study(
+    named: str | None,
+    storage: str | None,
+    changed: Callable[[Storage, StudyRecord, Job], StudyRecord] = tell_changes,
+) -> Opened:
+    """A study that exists; `changed` says what becomes of a job file that was edited since it began."""
     job = Job.read(named) if named is not None and is_file(named) else None
     kept = Storage(storage_url(storage, job), create=False)
     record = kept.load_study(job.name if job is not None else named) if named is not None else _only(kept)
-    return _closing(opened(kept, record))
+    return _closing(opened(kept, record if job is None else changed(kept, record, job)))
 
 
 def _closing(one: Opened) -> Opened:
@@ -92,7 +97,7 @@ def _only(storage: Storage) -> StudyRecord:
 
 
 def create_or_open(file: str, storage: str | None, *, policy: str | None = None, seed: int | None = None) -> Opened:
-    """The study of a job file; created when the storage does not hold it yet, refused when the job file has changed since."""
+    """The study of a job file, created when the storage does not hold it yet; of later edits it takes over how trials run."""
     job = Job.read(file)
     prepared = prepare(job, policy)
     kept = Storage(storage_url(storage, job))
@@ -105,20 +110,4 @@ def create_or_open(file: str, storage: str | None, *, policy: str | None = None,
             seed=job.spec.seed if seed is None else seed,
         )
         return _closing(Opened(kept, record, prepared, new_study(prepared, record, kept)))
-    record = kept.load_study(job.name)
-    if not _same_job(job, record):
-        raise InputError(
-            f"{file}: space, prices, objective or limits differ from those of the study {job.name!r} in {kept.shown_url}; "
-            f"give the job another name, or restore the file; if only prices differ: lynceus prices apply {file}."
-        )
-    return _closing(opened(kept, record))
-
-
-def _same_job(job: Job, record: StudyRecord) -> bool:
-    """Whether a job file is still about the problem of a study, at the prices that the study keeps."""
-    from dataclasses import replace
-
-    if "job" not in record.document:
-        return False  # a program made it
-    stored = Job.from_stored(record.document)
-    return fingerprint(problem_of(replace(job, machines=stored.machines, table=stored.table))) == record.fingerprint
+    return _closing(opened(kept, adopt_changes(kept, kept.load_study(job.name), job)))

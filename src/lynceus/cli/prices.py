@@ -139,7 +139,7 @@ def apply(
     from lynceus.cli.opened import open_study
     from lynceus.cli.repricing import apply_prices
 
-    one, found = apply_prices(open_study(study, storage), study)
+    one, found = apply_prices(open_study(study, storage, lambda _, record, __: record), study)
     if output is Output.JSON:
         print_json({"study": one.name, "changes": found.changes})
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from lynceus.cli.changes import beside_prices, refuse_changes
 from lynceus.cli.named import is_file
 from lynceus.cli.opened import Opened, opened
 from lynceus.errors import LynceusError
@@ -43,6 +44,8 @@ def apply_prices(one: Opened, named: str | None = None) -> tuple[Opened, Reprice
     problem = repriced_problem(stored, found)
     if not found.changes:
         return one, found
+    if file is not None:
+        refuse_changes(file, one.record, beside_prices(file, one.record))
     record = one.storage.reprice(
         one.name, document=found.job.stored(), fingerprint=fingerprint(problem), changes=found.changes
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 import re
@@ -106,13 +108,14 @@ def with_its_interpreter(script: str) -> str:
 
 
 def run_setup(job: Job, study: Study, secrets: Mapping[str, str]) -> None:
-    """Run `setup` once for a study on this machine, before its first trial; its output is kept, nothing is charged."""
+    """Run `setup` for a study on this machine, before its first trial and when it has changed; its output is kept, nothing is charged."""
     setup = job.spec.setup
     if executor_section(job)[0].setup == "own":
         return
     folder = study_folder(job, study)
     done, log = folder / "setup.done", folder / "setup.log"
-    if setup is None or done.exists():
+    mark = hashlib.sha256(json.dumps(setup).encode()).hexdigest()
+    if setup is None or (done.exists() and done.read_text(encoding="utf-8") in (mark, "")):
         return
     # There is no configuration yet that `${name}` could stand for.
     fixed = {name: value for name, value in job.spec.envs.items() if "${" not in value}
@@ -137,4 +140,4 @@ def run_setup(job: Job, study: Study, secrets: Mapping[str, str]) -> None:
         raise InfrastructureError(
             f"setup: it ended with exit code {ended.returncode}; see {log}, correct it, then resume."
         )
-    done.touch()
+    done.write_text(mark, encoding="utf-8")

@@ -170,6 +170,15 @@ class Storage:
             connection.execute(insert(events).values(study_id=record.id, at_s=now, kind="repriced", detail=detail))
         return self.load_study(name)
 
+    def revise(self, name: str, *, document: Mapping[str, Any], changes: Sequence[str] = ()) -> StudyRecord:
+        """Another way to run the trials of a study from now on, of the same problem; the journal keeps what changed."""
+        record, now = self.load_study(name), self._now()
+        with self._errors(), self._engine.connect().execution_options(writing=True) as connection, connection.begin():
+            connection.execute(update(studies).where(studies.c.id == record.id).values(document=dict(document)))
+            detail = {"changes": list(changes)}
+            connection.execute(insert(events).values(study_id=record.id, at_s=now, kind="revised", detail=detail))
+        return self.load_study(name)
+
     def delete_study(self, name: str) -> None:
         """Forget a study and its trials, for good."""
         record = self.load_study(name)
