@@ -16,6 +16,7 @@ import pytest
 from dashboards import JOB, READ, WRITE, Answer, Dashboard, dashboard, served
 from lynceus.cli import main
 from lynceus.errors import InputError
+from lynceus.ledger.sql import Storage
 from lynceus.web.access import SESSION_S, Access, Role, check_exposure
 from lynceus.web.attempts import FREE, LONGEST_WAIT_S, Attempts
 
@@ -360,6 +361,7 @@ def start(
 
 def test_what_does_not_start_says_why_in_one_line(folder: Path, start: Callable[..., tuple[Any, str]]) -> None:
     (folder / "empty").write_text("\n")
+    Storage(f"sqlite:///{folder}/s.db").close()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         cases = [

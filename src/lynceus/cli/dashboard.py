@@ -42,6 +42,7 @@ def dashboard(
     Only this machine may look and nobody may change anything, unless there are tokens.
     """
     from lynceus.cli.named import storage_url
+    from lynceus.ledger.sql import Storage
     from lynceus.web.access import Access, check_exposure
     from lynceus.web.app import create_app
     from lynceus.web.serve import serve
@@ -52,7 +53,10 @@ def dashboard(
         _names(host, allowed_host or ()),
     )
     check_exposure(host, access)
-    app = create_app(storage_url(address or storage), access=access)
+    url = storage_url(address or storage)
+    if access.write_token is None:
+        Storage(url, create=False).close()  # nobody could add a study to a new one: the address is misspelt
+    app = create_app(url, access=access)
     serve(app, host, port, started=lambda url: _greet(url, access, open_browser))
 
 
