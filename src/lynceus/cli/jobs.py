@@ -60,7 +60,7 @@ def check(
 ) -> None:
     """Validate a job file: one sentence for its first mistake, with file, line and field."""
     from lynceus.job import Job
-    from lynceus.job.prepare import prepare
+    from lynceus.job.prepare import checked_objective, prepare
     from lynceus.job.schema import job_schema
 
     if schema:
@@ -68,7 +68,9 @@ def check(
         return
     if file is None:
         raise InputError("check: no job file was named; write for example: lynceus check job.yaml.")
-    prepared = prepare(Job.read(file))
+    job = Job.read(file)
+    prepared = prepare(job)
+    checked_objective(job)
     space = prepared.problem.space
     if output is Output.JSON:
         print_json(
@@ -89,9 +91,11 @@ def plan(
     """Show the space, prices, and the expected and worst-case spend and time, before anything runs."""
     from lynceus.insight import forecast
     from lynceus.job import Job
-    from lynceus.job.prepare import prepare
+    from lynceus.job.prepare import checked_objective, prepare
 
-    prepared = prepare(Job.read(file), policy)
+    job = Job.read(file)
+    prepared = prepare(job, policy)
+    checked_objective(job)
     predicted = forecast(prepared.problem, prepared.policy, parallel=parallel or prepared.parallel)
     if output is Output.JSON:
         print_json({"name": prepared.job.name, "policy": prepared.policy.name, "forecast": predicted})

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lynceus.history import Observation
     from lynceus.ledger import Wish
     from lynceus.notify import Courier
+    from lynceus.study import Study
 
 EXIT_NOTHING_FEASIBLE, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 3, 4, 130
 
@@ -50,12 +51,14 @@ def run(
     from lynceus.cli.repricing import tell_price_news
     from lynceus.insight import forecast
     from lynceus.job import Job
-    from lynceus.job.prepare import prepare
+    from lynceus.job.prepare import checked_objective, prepare
     from lynceus.job.secrets import secrets_of
     from lynceus.notify import courier_of
+    from lynceus.units import format_money
 
     job = Job.read(file)
     prepared = prepare(job, policy)
+    checked_objective(job)
     secrets_of(job)
     courier_of(job)
     width = parallel or prepared.parallel
@@ -68,7 +71,8 @@ def run(
         _no_silent_change(one, policy, seed)
         tell_price_news(one)
         typer.echo(
-            f"{one.name}: continuing with {len(one.study.history)} trials, ${one.study.spent_usd:.4g} spent.", err=True
+            f"{one.name}: continuing with {len(one.study.history)} trials, {format_money(one.study.spent_usd)} spent.",
+            err=True,
         )
     if detach:
         from lynceus.cli.detached import start_worker
@@ -81,7 +85,7 @@ def run(
 def _ask(output: Output) -> None:
     if not sys.stdin.isatty() or output is Output.JSON:
         raise InputError("run: nobody is there to be asked before money is spent; add -y to go ahead.")
-    if not typer.confirm("Go ahead?", default=True):
+    if not typer.confirm("Go ahead?", default=False):
         raise typer.Exit(0)
 
 
@@ -203,7 +207,7 @@ def _conclude(one: Opened, interrupted: bool, output: Output) -> int:
     found = verdict(
         study.problem, study.policy, one.known, all_runs=study.history, baseline=one.baseline, seed=study.seed
     )
-    stopped = study.stopped
+    stopped, failed = study.stopped, _all_failed(study)
     reason = "interrupted" if interrupted else ("" if stopped is None else stopped.reason)
     paused = stopped is not None and stopped.because is Because.PAUSED
     if output is Output.JSON:
@@ -213,17 +217,23 @@ def _conclude(one: Opened, interrupted: bool, output: Output) -> int:
                 "reason": reason,
                 "spent_usd": study.spent_usd,
                 "best": None if found is None else verdict_facts(one, found),
+                "failed": failed,
             }
         )
     else:
         out = console()
-        out.print(f"\n{one.name}: {reason}.", markup=False)
-        if found is None:
-            out.print("No configuration is known to keep every limit.")
-        else:
+        done = "the search pays no more: " if stopped is not None and stopped.because is Because.CONVERGED else ""
+        out.print(f"\n{one.name}: {'' if interrupted else done}{reason}.", markup=False)
+        if found is not None:
             print_verdict(out, one, study.problem, found)
+        else:
+            out.print(failed or "No configuration is known to keep every limit.", markup=False)
         if interrupted or paused or (stopped is not None and stopped.because is Because.USER):
             out.print(f"Continue with: lynceus resume {one.name}", markup=False)
+        elif failed is not None:
+            out.print(
+                f"See: lynceus trials {one.name}, lynceus logs {one.name} {_last(study)}", markup=False, style="dim"
+            )
         else:
             out.print(
                 f"More: lynceus report {one.name}, explain, whatif --deadline …, export --to skypilot",
@@ -232,6 +242,21 @@ def _conclude(one: Opened, interrupted: bool, output: Output) -> int:
             )
     if interrupted:
         return EXIT_INTERRUPTED
-    if paused:
+    if paused or (failed is not None and found is None):
         return EXIT_INFRASTRUCTURE
     return 0 if found is not None else EXIT_NOTHING_FEASIBLE
+
+
+def _all_failed(study: Study) -> str | None:
+    """What to say when no run can be judged by the limits, because the job itself never came to its end."""
+    from lynceus.history import End, Reason
+
+    history = study.history
+    if not history or any(seen.outcome.end is not End.FAILED or seen.outcome.reason is Reason.USER for seen in history):
+        return None
+    count = "the only trial" if len(history) == 1 else f"all {len(history)} trials"
+    return f"No configuration is known: {count} failed; the last: {history[-1].outcome.detail or history[-1].outcome.reason}."
+
+
+def _last(study: Study) -> int:
+    return study.history[-1].order.number

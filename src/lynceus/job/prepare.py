@@ -200,6 +200,23 @@ def checked_metrics(job: Job, problem: Problem) -> None:
                 raise InputError(f"{name} is measured by Lynceus itself; give the metric another name.")
 
 
+def checked_objective(job: Job) -> None:
+    """Refuse a single word that nothing is known to measure: a misspelt `cost` would be paid for until every run has failed.
+
+    Not part of `prepare`, so that studies that began with such a word go on.
+    """
+    word = job.spec.objective.strip()
+    known = [*TIME_WORDS, *COST_WORDS, *job.spec.metrics]
+    if " " in word or word in known:
+        return
+    with job.at("objective"):
+        hint = nearest(word, known) or f" Known are {', '.join(['cost', 'time', *job.spec.metrics])}."
+        raise InputError(
+            f"{word!r} is neither cost, time nor a name under 'metrics'.{hint} "
+            f"If the job reports it in its result file, write 'minimize {word}'."
+        )
+
+
 def _odd_metrics(job: Job, problem: Problem) -> list[str]:
     """Metrics may also come from the job's result file, so that an undeclared one is no mistake; one that looks misspelt may be."""
     declared = job.spec.metrics

@@ -13,7 +13,7 @@ from lynceus.job.machines import with_machines, with_restarts
 from lynceus.job.sections import FractionSection
 from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
 from lynceus.space.column import nearest
-from lynceus.units import format_duration
+from lynceus.units import format_duration, format_money
 
 _SHORTEST_S = 1.0
 """Money for less than this buys hardly more than the start of a process; a shorter deadline says that the job is quicker."""
@@ -65,12 +65,13 @@ def _some_run_fits(problem: Problem) -> None:
     least = problem.tariff.charge(0.0, cheapest)
     if problem.budget.usd < least:
         raise InputError(
-            f"${problem.budget.usd:g} do not even pay the start of the cheapest configuration (${least:.4g}); raise budget.cost."
+            f"{format_money(problem.budget.usd)} do not even pay the start of the cheapest configuration ({format_money(least)}); "
+            "raise budget.cost."
         )
     shortest_s = min(_SHORTEST_S, problem.deadline_s)
     least = problem.tariff.charge(shortest_s, cheapest)
     if problem.budget.usd < least:
         raise InputError(
-            f"${problem.budget.usd:g} buy no useful run: already {format_duration(shortest_s)} of the cheapest configuration "
-            f"cost ${least:.4g}; raise budget.cost."
+            f"{format_money(problem.budget.usd)} buy no useful run: already {format_duration(shortest_s)} of the cheapest configuration "
+            f"cost {format_money(least)}; raise budget.cost."
         )
