@@ -2,7 +2,7 @@
 
 import pytest
 
-from lynceus.lab.figures import _picture, _places, draw
+from lynceus.lab.figures import _picture, _places, _strong, draw
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -17,7 +17,7 @@ def panel(*labels):
 
 def drawn(kind, policies, *panels):
     figure = {"kind": kind, "title": "Mine", "log": False}
-    picture = _picture(figure, list(panels), _places({"policies": policies}, list(panels)))
+    picture = _picture(figure, list(panels), _places({"policies": policies}, list(panels)), frozenset())
     pyplot.close(picture)
     return picture
 
@@ -59,3 +59,13 @@ def test_a_bar_of_somebody_who_never_got_there_says_so(tmp_path, value, never):
     text = picture.read_text(encoding="utf-8")
     assert ("<!-- never -->" in text) == never
     assert text.index("<!-- lost -->") < text.index("<!-- found -->")
+
+
+def test_those_whom_others_are_compared_with_are_drawn_thick():
+    lines = [{"label": label, "x": [1.0, 2.0], "y": [0.5, 1.0]} for label in ("base", "default", "other")]
+    figure = {"kind": "cdf", "title": "", "log": False}
+    panels = [{"title": "", "x": "", "y": "", "lines": lines}]
+    summary = {"policies": ["base", "default", "other"], "baseline": "base", "also": ["default"]}
+    picture = _picture(figure, panels, _places(summary, panels), _strong(summary))
+    widths = [line.get_linewidth() for line in picture.axes[0].lines]
+    assert widths[0] == widths[1] > widths[2]

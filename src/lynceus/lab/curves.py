@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lynceus.lab.experiment import Place
 from lynceus.lab.facts import cno_of_all, disjoint
-from lynceus.lab.spec import FigureSpec, chosen
+from lynceus.lab.measures import NAMES
+from lynceus.lab.spec import FigureSpec, Statistic, chosen
 from lynceus.lab.statistics import Estimate, FloatArray, estimate, quantiles, written
 from lynceus.replay import Replay
 
@@ -114,7 +116,7 @@ def _by_variant(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
             found = {place.variant: one for place in places if (one := _estimated(evidence, figure, place))}
             if found:
                 lines.append(_with_intervals(label, found))
-        panels.append(_panel(_name(evidence, job, ""), "variant", f"{figure.quantity}, {figure.statistic}", lines))
+        panels.append(_panel(_name(evidence, job, ""), figure.x, _asked(figure), lines))
     return panels
 
 
@@ -128,8 +130,24 @@ def _bars(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
                 for place in _places(evidence, figure, job, variant)
                 if (found := _estimated(evidence, figure, place))
             ]
-            panels.append(_panel(_name(evidence, job, variant), "", f"{figure.quantity}, {figure.statistic}", lines))
+            panels.append(_panel(_name(evidence, job, variant), "", _asked(figure), lines))
     return panels
+
+
+_STATISTICS: Mapping[Statistic, str] = MappingProxyType(
+    {
+        "p50": "median",
+        "p90": "90th percentile",
+        "mean": "mean",
+        "found": "mean of those with any",
+        "share": "share of seeds",
+    }
+)
+
+
+def _asked(figure: FigureSpec) -> str:
+    """What is drawn, for an axis: a quantity with its unit, and which statistic of it over seeds."""
+    return f"{NAMES[figure.quantity].format(level=figure.level)}\n{_STATISTICS[figure.statistic]}"
 
 
 def _estimated(evidence: Evidence, figure: FigureSpec, place: Place) -> Estimate | None:

@@ -15,6 +15,12 @@ _COLUMNS = 3
 _COLOURS = 10
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D")
+_DPI = 160
+"""Dots of an inch: sharp on screens with two dots for a point."""
+_HANDLE, _LETTER = 0.6, 0.075
+"""Inches that a legend takes for a line's look, and for a letter of its label."""
+_SHORT = 4
+"""Letters of a name on an axis that fit beside others without being turned."""
 
 
 def draw(summary: dict[str, Any], folder: Path, formats: tuple[str, ...] = ("png", "svg")) -> list[Path]:
@@ -30,11 +36,11 @@ def draw(summary: dict[str, Any], folder: Path, formats: tuple[str, ...] = ("png
         panels = [panel for panel in figure["panels"] if any(line["x"] for line in panel["lines"])]
         if not panels:
             continue
-        picture = _picture(figure, panels, _places(summary, panels))
+        picture = _picture(figure, panels, _places(summary, panels), _strong(summary))
         for ending in formats:
             path = folder / f"{summary['name']}-{number}.{ending}"
             metadata = {"Date": None} if ending == "svg" else {"Software": None}
-            picture.savefig(path, dpi=80, metadata=metadata)
+            picture.savefig(path, dpi=_DPI, metadata=metadata)
             if ending == formats[0]:
                 made.append(path)
         _close(picture)
@@ -49,40 +55,62 @@ def _places(summary: dict[str, Any], panels: list[dict[str, Any]]) -> dict[str, 
     return {label: place for place, label in enumerate(dict.fromkeys([*known, *drawn]))}
 
 
-def _picture(figure: dict[str, Any], panels: list[dict[str, Any]], places: dict[str, int]) -> Any:
+def _strong(summary: dict[str, Any]) -> frozenset[str]:
+    """Those whom all others are compared with; among many lines they must be seen first."""
+    return frozenset([summary.get("baseline"), *summary.get("also", ())])
+
+
+def _picture(
+    figure: dict[str, Any], panels: list[dict[str, Any]], places: dict[str, int], strong: frozenset[str]
+) -> Any:
     from matplotlib import pyplot
 
     columns = min(_COLUMNS, len(panels))
     rows = math.ceil(len(panels) / columns)
+    labels = sorted({line["label"] for panel in panels for line in panel["lines"]}, key=places.__getitem__)
+    wide = max(_WIDE * columns, 6.4)
+    beside = min(len(labels), 5, max(1, int(wide / (_HANDLE + _LETTER * max(map(len, labels))))))
+    legend = 0 if figure["kind"] == "bars" else math.ceil(len(labels) / beside)
     picture, axes = pyplot.subplots(
-        rows, columns, figsize=(_WIDE * columns + 1.6, _HIGH * rows + 0.5), squeeze=False, layout="constrained"
+        rows,
+        columns,
+        figsize=(wide, _HIGH * rows + 0.4 + 0.2 * legend),
+        squeeze=False,
+        layout="constrained",
     )
     for place, axis in enumerate(axes.flat):
         if place < len(panels):
-            _draw(axis, figure, panels[place], places)
+            _draw(axis, figure, panels[place], places, strong)
         else:
             axis.axis("off")
-    if figure["kind"] != "bars":
+    if legend:
         shown = {
             label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
         }
-        labels = sorted(shown, key=lambda label: places[label])
-        handles = [shown[label] for label in labels]
-        picture.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
+        picture.legend(
+            [shown[label] for label in labels if label in shown],
+            [label for label in labels if label in shown],
+            loc="outside lower center",
+            ncols=beside,
+            frameon=False,
+            fontsize=8,
+        )
     picture.suptitle(figure["title"], fontsize=10)
     return picture
 
 
-def _draw(axis: Any, figure: dict[str, Any], panel: dict[str, Any], places: dict[str, int]) -> None:
+def _draw(
+    axis: Any, figure: dict[str, Any], panel: dict[str, Any], places: dict[str, int], strong: frozenset[str]
+) -> None:
     for number, line in enumerate(panel["lines"]):
         place = places[line["label"]]
         colour, turn = f"C{place % _COLOURS}", place // _COLOURS
+        width = 2.4 if line["label"] in strong else 1.1
         if figure["kind"] == "bars":
-            axis.bar([number], _gaps(line["y"]), color=colour)
+            # On a logarithmic axis the length of a bar says nothing, so a point stands for it.
+            axis.errorbar([number], _gaps(line["y"]), yerr=_errors(line), color=colour, fmt="o", ms=6, capsize=3)
             if unwritten(line["y"][0]) == math.inf:
-                axis.text(
-                    number, 0.03, "never", transform=axis.get_xaxis_transform(), rotation=90, ha="center", fontsize=7
-                )
+                axis.text(number, 0.5, "never", transform=axis.get_xaxis_transform(), ha="center", fontsize=9)
         elif figure["kind"] == "by-variant":
             axis.errorbar(
                 line["x"],
@@ -92,29 +120,46 @@ def _draw(axis: Any, figure: dict[str, Any], panel: dict[str, Any], places: dict
                 linestyle=_STYLES[turn % len(_STYLES)],
                 marker=_MARKERS[turn % len(_MARKERS)],
                 ms=3,
-                lw=1.2,
+                lw=width,
                 capsize=2,
                 label=line["label"],
             )
         else:
             style = _STYLES[turn % len(_STYLES)]
             axis.plot(
-                line["x"], _gaps(line["y"]), style, color=colour, lw=1.4, label=line["label"], drawstyle="steps-post"
+                line["x"], _gaps(line["y"]), style, color=colour, lw=width, label=line["label"], drawstyle="steps-post"
             )
     if figure["log"]:
         # A distance from the optimum may be 0, of which there is no logarithm.
         drawn = [value for line in panel["lines"] for value in _gaps(line["y"]) if not math.isnan(value)]
         if figure["kind"] not in ("cdf", "disjoint") and min(drawn, default=0) > 0:
             axis.set_yscale("log")
+            _plain(axis.yaxis)
         if figure["kind"] in ("cdf", "cno-by-money"):
             axis.set_xscale("log")
+            _plain(axis.xaxis)
     axis.set_title(panel["title"], fontsize=9)
     axis.set_xlabel(panel["x"], fontsize=8)
     axis.set_ylabel(panel["y"], fontsize=8)
-    axis.tick_params(labelsize=7)
+    axis.tick_params(labelsize=7, which="both")
     if figure["kind"] == "bars":
-        axis.set_xticks(range(len(panel["lines"])), [line["label"] for line in panel["lines"]], rotation=20)
+        axis.set_xticks(range(len(panel["lines"])), [line["label"] for line in panel["lines"]])
+        axis.set_xlim(-0.6, len(panel["lines"]) - 0.4)
+    names = [tick.get_text() for tick in axis.get_xticklabels()] if figure["kind"] in ("bars", "by-variant") else []
+    if any(len(name) > _SHORT for name in names):
+        axis.set_xticks(axis.get_xticks(), names, rotation=25, ha="right", rotation_mode="anchor")
     axis.grid(alpha=0.25)
+
+
+def _plain(axis: Any) -> None:
+    """Numbers as people write them, 0.5 and 200; between powers of ten as well where these are few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    few = high / low < 100
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _gaps(values: list[float | str | None]) -> list[float]:

@@ -27,6 +27,19 @@ MEANS: Mapping[Quantity, str] = MappingProxyType(
     }
 )
 """Quantities of which every table shows the mean over seeds, with their names for people."""
+NAMES: Mapping[Quantity, str] = MappingProxyType(
+    {
+        **MEANS,
+        "dfo": "distance from the optimum (CNO − 1)",
+        "money": "dollars until CNO {level:g}",
+        "trials": "runs until CNO {level:g}",
+        "settled": "dollars until CNO {level:g} for good",
+        "distance": "CNO − 1 after {level:g} mean costs",
+        "regret": f"dollars of exploring, and of {FUTURE_RUNS} runs too dear",
+        "broken": "share of recommendations that break a limit",
+    }
+)
+"""Every quantity for the axis of a picture; `level` is the CNO or the money that is asked for."""
 
 
 def by_seed(job: ReplayJob, replays: Sequence[Replay], quantity: Quantity, level: float = 1.1) -> BySeed:

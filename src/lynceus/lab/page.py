@@ -29,7 +29,8 @@ def page(summaries: Sequence[dict[str, Any]], pictures: dict[str, list[str]]) ->
         "How to read it. Money is what an exploration was charged until its best finished, feasible run was within a factor of the "
         "optimum (CNO), initial samples and stopped runs included; a seed that never got there counts as infinite (∞), a dash is no "
         "number at all, and a job on which neither of two competitors got there is left out of their ratio. Brackets are 95 % "
-        "bootstrap intervals over seeds, drawn in pairs where two competitors are compared. A claim **holds** when our whole "
+        "bootstrap intervals over seeds, drawn in pairs where two competitors are compared; whiskers in pictures are the same. "
+        "A claim **holds** when our whole "
         "interval satisfies the published statement, and **does not hold** when the interval lies outside of it; what reaches over a "
         "bound is not clear. The statement and its bounds stand in the experiment's file.",
         "",

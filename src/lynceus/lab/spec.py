@@ -159,6 +159,8 @@ class FigureSpec(Section):
     policies: list[str] | None = None
     together: bool = False
     """Pool all jobs, money in multiples of each job's optimum."""
+    x: str = ""
+    """What the variants are, for the axis of a picture over them."""
     log: bool = True
 
 

@@ -90,6 +90,7 @@ def summarise(experiment: Experiment, store: Store) -> dict[str, Any]:
         "policies": experiment.policies,
         "variants": experiment.variants,
         "baseline": spec.baseline or next(iter(experiment.policies), None),
+        "also": list(spec.also),
         "levels": spec.levels,
         "table": [_row(evidence, place) for place in experiment.settings if evidence.kept(place)],
         "across": _across(evidence),
