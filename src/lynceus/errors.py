@@ -35,11 +35,11 @@ class MissingExtraError(LynceusError):
     >>> raise MissingExtraError("Parquet tables", "parquet")
     Traceback (most recent call last):
         ...
-    lynceus.errors.MissingExtraError: Parquet tables need an optional package: pip install 'lynceus[parquet]'.
+    lynceus.errors.MissingExtraError: Parquet tables need an optional package: pip install -e '.[parquet]' in the project's folder.
     """
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} need an optional package: pip install 'lynceus[{extra}]'.")
+        super().__init__(f"{feature} need an optional package: pip install -e '.[{extra}]' in the project's folder.")
 
 
 class InfrastructureError(LynceusError):

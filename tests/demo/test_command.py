@@ -102,7 +102,7 @@ def test_without_matplotlib_the_demo_says_how_to_get_it_and_goes_on(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     shown = CliRunner().invoke(app, ["-p", "sweep", "--budget", "1", "--plot", str(tmp_path / "plot.png")])
     assert shown.exit_code == 3, "nothing was on time for so little money"
-    assert "pip install 'lynceus[plot]'" in shown.output
+    assert "pip install -e '.[plot]'" in shown.output
     assert not (tmp_path / "plot.png").exists()
 
 

@@ -268,4 +268,4 @@ def test_without_ray_one_sentence_says_what_to_install(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     code, _, err = lynceus("run job.yaml -y")
     assert code == 2
-    assert "Trials on Ray need an optional package: pip install 'lynceus[ray]'" in err
+    assert "Trials on Ray need an optional package: pip install -e '.[ray]'" in err
