@@ -112,7 +112,8 @@ def _pool(coming: Iterator[Cell], workers: int) -> Generator[Done | Crashed, Non
                 child.terminate()
             raise
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # Waited for: at the end of the program Python would wake a pool that is closing, and complain about its closed pipe.
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _quiet() -> None:
