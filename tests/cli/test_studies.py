@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from rich.console import Console
 
 from lynceus.cli import main
 from lynceus.cli.look import _unattended
@@ -212,6 +213,25 @@ def test_a_dashboard_of_nothing_is_refused(lynceus, here: Path, monkeypatch) -> 
     code, _, err = lynceus("dashboard", "sqlite:///nothere.db")
     assert (code, "there is no such file" in err) == (2, True)
     assert not (here / "nothere.db").exists()
+
+
+def test_a_narrow_terminal_cuts_no_names_states_or_money(lynceus, monkeypatch) -> None:
+    lynceus("run", "job.yaml", "-y")
+    monkeypatch.setattr("lynceus.cli.look.console", lambda: Console(width=80, highlight=False))
+    for command in ("status", "trials"):
+        out = lynceus(command)[1]
+        assert "…" not in out
+        assert max(len(line) for line in out.splitlines()[:4]) <= 80
+    assert "COMPLETE" in out
+    assert "why" not in out
+
+
+def test_a_bare_enter_spends_nothing(lynceus, here: Path, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    code, out, _ = lynceus("run", "job.yaml")
+    assert (code, "[y/N]" in out) == (0, True)
+    assert not (here / "lynceus.db").exists()
 
 
 def test_past_measurements_are_free_knowledge(lynceus, here: Path) -> None:

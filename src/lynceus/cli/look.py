@@ -12,6 +12,10 @@ from lynceus.errors import InputError
 
 _QUIET_S = 30.0
 """Workers give a sign of life every few seconds; after so many without one, nobody is there."""
+_WIDE_ENOUGH = 100
+"""Columns of a terminal under which the least important ones of a table are left out, rather than cutting every cell."""
+_LEAST = 12
+"""Columns that a configuration keeps, however narrow the terminal is; it is broken into lines."""
 
 
 def status(study: StudyArgument = None, storage: StorageOption = None, output: OutputOption = Output.TABLE) -> None:
@@ -45,7 +49,7 @@ def _unattended(facts: dict[str, Any]) -> str:
 
     ago = time.time() - facts["worker_seen_s"]
     return (
-        f" [yellow]nobody works on it since {format_duration(ago)}[/]"
+        f"[yellow]nobody works on it since {format_duration(ago)}[/]"
         if (facts["state"] == "RUNNING" or facts["running"]) and ago > _QUIET_S
         else ""
     )
@@ -57,25 +61,30 @@ def _print_status(facts: list[dict[str, Any]]) -> None:
 
     from lynceus.units import format_money
 
-    table = Table("study", "state", "spent", "reserved", "budget", "trials", "best", "configuration")
+    out = console()
+    wide = out.width >= _WIDE_ENOUGH
+    table = Table()
+    for heading in ("study", "state", "spent", *(["reserved"] if wide else []), "budget", "trials", "best"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("configuration", min_width=_LEAST)
     colours = {"RUNNING": "green", "PAUSED": "yellow", "INTERRUPTED": "yellow", "STOPPED": "yellow", "FINISHED": "bold"}
     for one in facts:
         counts = f"{one['trials']}" + (f" + {one['running']} open" if one["running"] else "")
         table.add_row(
             escape(one["name"]),
-            f"[{colours[one['state']]}]{one['state']}[/]{_unattended(one)}",
+            f"[{colours[one['state']]}]{one['state']}[/]",
             format_money(one["spent_usd"]),
-            format_money(one["reserved_usd"]),
+            *([format_money(one["reserved_usd"])] if wide else []),
             format_money(one["budget_usd"]),
             counts,
             goal_text(one["objective"], one["best"]),
             escape(words(one["best_params"] or {})) or "—",
         )
-    out = console()
     out.print(table)
     for one in facts:
-        if one["reason"]:
-            out.print(escape(f"{one['name']}: {one['reason']}"))
+        said = [text for text in (escape(one["reason"] or ""), _unattended(one)) if text]
+        if said:
+            out.print(f"{escape(one['name'])}: {'; '.join(said)}")
 
 
 def trials(
@@ -118,7 +127,15 @@ def _print_trials(rows: list[dict[str, Any]]) -> None:
     from lynceus.units import format_duration, format_money
 
     metrics = sorted({name for row in rows for name in row["metrics"]})
-    table = Table("#", "configuration", "state", "time", "charged", "cost of a run", "limits", *metrics, "why")
+    out = console()
+    wide = out.width >= _WIDE_ENOUGH
+    table = Table()
+    table.add_column("#", no_wrap=True)
+    table.add_column("configuration", min_width=_LEAST)
+    for heading in ("state", "time", "charged", "cost of a run" if wide else "cost", "limits"):
+        table.add_column(heading, no_wrap=True)
+    for heading in (*metrics, *(["why"] if wide else [])):
+        table.add_column(heading)
     styles = {"COMPLETE": "green", "TIMEOUT": "yellow", "FAIL": "red", "RUNNING": "cyan"}
     for row in rows:
         kept = {None: "", True: "kept", False: "broken"}[row["keeps_limits"]]
@@ -132,9 +149,9 @@ def _print_trials(rows: list[dict[str, Any]]) -> None:
             "" if row["cost_usd"] is None else format_money(row["cost_usd"]),
             kept,
             *(f"{row['metrics'][name]:.5g}" if name in row["metrics"] else "" for name in metrics),
-            escape(row["detail"] or row["why"]),
+            *([escape(row["detail"] or row["why"])] if wide else []),
         )
-    console().print(table)
+    out.print(table)
 
 
 def logs(
