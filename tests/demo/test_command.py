@@ -72,6 +72,13 @@ def test_mistakes_are_named(arguments: list[str], words: str) -> None:
     assert words in str(shown.exception)
 
 
+def test_a_plot_that_has_no_folder_is_refused_before_the_demo_begins(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, ["--plot", str(tmp_path / "none" / "x.png")])
+    assert isinstance(shown.exception, InputError)
+    assert "--plot: there is no folder" in str(shown.exception)
+    assert shown.output == ""
+
+
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_the_screen_fits_its_terminal(width: int) -> None:
     job = demo_job(0, budget_usd=3.0)

@@ -86,6 +86,18 @@ def test_a_good_document_is_read(tmp_path):
             "name: a\nspace:\n\tn: 1",
             "job.yaml:3: this is not YAML: a tab stands where YAML wants blanks; indent with blanks.",
         ),
+        (
+            "name: a\nspace:\n    n: {low: 1}\n  m: {low: 1}",
+            "job.yaml:4: this is not YAML: the indentation differs from the lines before; begin fields of one section in the same column.",
+        ),
+        (
+            "name: a\n  space: b",
+            "job.yaml:2: this is not YAML: the indentation differs from the lines before; begin fields of one section in the same column.",
+        ),
+        (
+            "name: echo now: then",
+            "job.yaml:1: this is not YAML: a text that holds ': ' looks like a field; put quotes around it.",
+        ),
         ("name: [a", "job.yaml:1: this is not YAML: expected ',' or ']', but got '<stream end>'."),
         (
             "name: !!python/object/apply:os.system ['true']",
@@ -127,7 +139,7 @@ def test_files_that_are_no_documents(tmp_path):
     assert said(tmp_path / "none.yaml") == "/none.yaml: there is no such file; give the path of a YAML file."
     assert said(tmp_path / "latin.yaml") == "/latin.yaml:2: the file is not UTF-8 text; save it as UTF-8."
     assert said(tmp_path / "huge.yaml") == "/huge.yaml: the file has 1,048,577 bytes; a document has at most 1,048,576."
-    assert said(tmp_path).endswith("the file cannot be read: Is a directory.")
+    assert said(tmp_path).endswith("this is a folder; give the path of a YAML file.")
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,18 @@ def changed(old: str, new: str) -> str:
 
 
 CASES: dict[str, tuple[str, str]] = {
+    "price with its unit": (
+        changed("price: 0.05 * threads", "price: $0.05"),
+        "job.yaml:7: price: '$0.05' came; write the number alone, 0.05: dollars per hour are meant.",
+    ),
+    "price with a unit behind it": (
+        changed("price: 0.05 * threads", "price: 0.05 USD per hour"),
+        "job.yaml:7: price: '0.05 USD per hour' came; write the number alone, 0.05: dollars per hour are meant.",
+    ),
+    "unknown field of an executor": (
+        GOOD + "executor: {kind: local, queue: fast}\n",
+        "job.yaml:11: executor.queue: there is no field 'queue' for this executor; known are kind, run_directory.",
+    ),
     "unknown field": (
         changed("budget:", "budgett:"),
         "job.yaml:9: budgett: there is no field 'budgett'; did you mean 'budget'?",
@@ -138,7 +150,7 @@ CASES: dict[str, tuple[str, str]] = {
     "no trials": (changed("max_trials: 20", "max_trials: 0"), "job.yaml:9: budget.max_trials: 0 came, but"),
     "a budget below one boot": (
         GOOD + "billing: {boot: 48h}",
-        "job.yaml:9: budget: $1 do not even pay the start of the cheapest",
+        "job.yaml:9: budget: $1.00 do not even pay the start of the cheapest",
     ),
     "parallel as a word": (
         changed("parallel: 2", "parallel: two"),
@@ -205,7 +217,7 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "a budget that buys no useful run": (
         changed("cost: 1 USD", "cost: 0.0000001 USD"),
-        "budget: $1e-07 buy no useful run: already 1s of the cheapest configuration cost $",
+        "budget: $0.0000001 buy no useful run: already 1s of the cheapest configuration cost $",
     ),
     "a field twice": (GOOD + "name: again", "job.yaml:11: the field 'name' was given on line 2 already"),
     "not yaml": (GOOD + "a: [1, 2", "this is not YAML"),
@@ -245,3 +257,8 @@ def test_one_sentence_names_place_and_fix(case: str) -> None:
     assert message.startswith("job.yaml")
     assert "\n" not in message
     assert "hunter2" not in message
+
+
+def test_a_wrong_option_is_not_blamed_on_the_file(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"^--policy: there is no 'bayes'"):
+        prepare(Job.parse(GOOD, tmp_path), "bayes")

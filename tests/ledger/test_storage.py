@@ -130,6 +130,14 @@ def test_a_wrong_address_is_explained(address: str, words: str) -> None:
         Storage(address)
 
 
+def test_a_folder_and_one_that_cannot_be_written_are_explained(tmp_path: Path, monkeypatch) -> None:
+    with pytest.raises(InputError, match="is a folder; name a file in it"):
+        Storage(f"sqlite:///{tmp_path}")
+    monkeypatch.setattr("os.access", lambda place, mode: False)
+    with pytest.raises(InputError, match="cannot be written; choose another place"):
+        Storage(f"sqlite:///{tmp_path}/lynceus.db")
+
+
 def test_a_missing_file_is_not_made_by_readers(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such file"):
         Storage(f"sqlite:///{tmp_path}/none.db", create=False)

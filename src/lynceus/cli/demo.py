@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lynceus.errors import InputError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -46,6 +48,8 @@ def demo(
     from lynceus.units import parse_money
 
     preset(policy)  # a wrong name is said before anything is shown
+    if compare and not fast and not plot.absolute().parent.is_dir():
+        raise InputError(f"--plot: there is no folder {plot.parent}; make it, or choose another place.")
     budget_usd = BUDGET_USD if budget is None else parse_money(budget, "--budget")
     job = demo_job(seed, budget_usd)
     console = Console(quiet=output is Output.JSON, highlight=False)

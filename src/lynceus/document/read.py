@@ -31,6 +31,8 @@ class Document:
             raw = pathlib.Path(path).read_bytes()
         except FileNotFoundError:
             raise InputError(f"{name}: there is no such file; give the path of a YAML file.") from None
+        except IsADirectoryError:
+            raise InputError(f"{name}: this is a folder; give the path of a YAML file.") from None
         except OSError as error:
             raise InputError(f"{name}: the file cannot be read: {error.strerror}.") from None
         if len(raw) > MOST_BYTES:

@@ -22,6 +22,8 @@ MOST_BYTES = 1 << 20
 MOST_VALUES = 100_000
 """Values after aliases are written out; a few nested aliases can stand for billions."""
 MOST_DEEP = 64
+_ANOTHER_BLOCK = ("expected <block end>, but found '<block", "expected <block end>, but found '-'")
+"""How the parser calls a line that begins neither where the others do nor deeper."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,13 @@ def _reason(error: yaml.MarkedYAMLError, text: str) -> str:
     mark = error.problem_mark
     if mark is not None and "\t" in "".join(text.splitlines()[mark.line : mark.line + 1]):
         return "a tab stands where YAML wants blanks; indent with blanks"
-    return str(error.problem or error.context or "it cannot be read").rstrip(".")
+    problem = str(error.problem or error.context or "it cannot be read").rstrip(".")
+    line = "" if mark is None else "".join(text.splitlines()[mark.line : mark.line + 1])
+    if problem == "mapping values are not allowed here" and mark is not None and ": " in line[: mark.column]:
+        return "a text that holds ': ' looks like a field; put quotes around it"
+    if problem == "mapping values are not allowed here" or problem.startswith(_ANOTHER_BLOCK):
+        return "the indentation differs from the lines before; begin fields of one section in the same column"
+    return problem
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ from lynceus.space import (
     load_catalog,
 )
 from lynceus.space.column import nearest
+
+_MONEY = re.compile(r"\s*(?:\$\s*(?P<after>[\d.]+)|(?P<before>[\d.]+)\s*(?:USD|\$))\s*(?:(?:/|per)\s*h(?:our)?)?\s*")
+"""A price with its unit, `$0.05` or `0.05 USD per hour`, which an expression cannot have."""
 
 
 def space_of(job: Job) -> Space:
@@ -177,6 +181,11 @@ def _price(job: Job) -> str | float:
     if job.spec.price is not None:
         with job.at("price"):
             if isinstance(job.spec.price, str):
+                if (amount := _MONEY.fullmatch(job.spec.price)) is not None:
+                    number = amount["before"] or amount["after"]
+                    raise InputError(
+                        f"{job.spec.price!r} came; write the number alone, {number}: dollars per hour are meant."
+                    )
                 Expression.parse(job.spec.price, "it")
             return job.spec.price
     if job.spec.prices is not None:

@@ -6,10 +6,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from lynceus.document.complaint import complaint
+from lynceus.document.complaint import complaint, hint
 from lynceus.errors import InputError
 from lynceus.executor.plugin import Plugin
 from lynceus.job.job import Job
+from lynceus.job.sections import ExecutorSection
 from lynceus.plugins import executor_plugin
 from lynceus.space import Space
 
@@ -35,4 +36,7 @@ def _options(job: Job, plugin: Plugin, given: dict[str, Any]) -> BaseModel:
         return plugin.options.model_validate(given)
     except ValidationError as error:
         path, message = complaint(error, plugin.options, given)
+        if len(path) == 1 and path[0] not in plugin.options.model_fields:
+            known = [*ExecutorSection.model_fields, *plugin.options.model_fields]
+            message = f"there is no field '{path[0]}' for this executor{hint(str(path[0]), known)}"
         raise InputError(f"{job.document.at('executor', *path)}: {message}") from None

@@ -79,13 +79,18 @@ def prepare(job: Job, policy: str | None = None) -> Prepared:
 def policy_of(job: Job, name: str | None = None) -> Policy:
     """The policy with the timeout that the section `trial` names."""
     trial = job.spec.trial
-    named = job.spec.policy if name is None else name
+    named = job.spec.policy
     timeout = None if trial.timeout == "auto" else trial.timeout
     if timeout is not None and timeout not in TIMEOUTS:
         with job.at("trial", "timeout"):
             hint = nearest(timeout, ["auto", *TIMEOUTS]) or f" Known are auto, {', '.join(TIMEOUTS)}."
             raise InputError(f"there is no rule {timeout!r}.{hint}")
-    if isinstance(named, str):
+    if name is not None:
+        try:
+            policy = preset(name)
+        except InputError as error:
+            raise InputError(f"--{error}") from None  # the option is wrong, not the file
+    elif isinstance(named, str):
         with job.at("policy"):
             policy = preset(named)
     else:

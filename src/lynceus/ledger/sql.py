@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,8 +63,16 @@ class Storage:
                 raise InputError(
                     f"storage {self.shown_url}: there is no such file; check --storage, or run a study first."
                 )
+            if Path(file).is_dir():
+                raise InputError(
+                    f"storage {self.shown_url}: {file} is a folder; name a file in it, such as {file}/lynceus.db."
+                )
             if not Path(file).parent.is_dir():
                 raise InputError(f"storage {self.shown_url}: there is no folder {Path(file).parent}; make it first.")
+            if not os.access(Path(file).parent, os.W_OK):
+                raise InputError(
+                    f"storage {self.shown_url}: the folder {Path(file).parent} cannot be written; choose another place, or allow it."
+                )
         self._engine = _engine(parsed, connections)
         try:
             with self._errors():
