@@ -327,6 +327,14 @@ def test_script_in_every_text_stays_text(server: Dashboard, new_study: Callable[
     assert (page.status, page.headers["content-type"]) == (404, "application/problem+json")
 
 
+def test_a_wrong_turn_in_a_browser_ends_on_a_page(server: Dashboard) -> None:
+    page = server.get("/nope", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    for path in ("/nope", "/static/none.js", "studies/nobody"):
+        answer = server.get(path, headers={"Accept": "*/*" if path == "/nope" else "text/html"})
+        assert (answer.status, answer.headers["content-type"]) == (404, "application/problem+json"), path
+
+
 # Starting --------------------------------------------------------------------------------------------------------------
 
 

@@ -60,6 +60,6 @@ def test_texts_enter_a_page_as_texts(script: Path) -> None:
 
 def test_every_module_is_used() -> None:
     used: set[str] = set()
-    for name in ("studies", "study", "trial", "compare", "login", "report"):
+    for name in ("studies", "study", "trial", "compare", "login", "lost", "report"):
         needed(f"pages/{name}.js", used)
     assert used == {str(script.relative_to(STATIC)) for script in SCRIPTS}

@@ -57,7 +57,7 @@ def create_app(
 
     app = FastAPI(title="Lynceus", docs_url=None, redoc_url=None, openapi_url=f"{API}/openapi.json", lifespan=lifespan)
     app.state.house = house
-    faults.install(app)
+    faults.install(app, routes_pages.lost_page)
     for routes in (routes_read.routes, routes_write.routes, routes_pages.api):
         app.include_router(routes, prefix=API)
     app.include_router(routes_pages.pages)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import http
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -53,8 +53,8 @@ def status_of(error: LynceusError) -> tuple[int, dict[str, str]]:
     return (501 if isinstance(error, MissingExtraError) else 422), {}
 
 
-def install(app: FastAPI) -> None:
-    """Let every error end as an answer."""
+def install(app: FastAPI, lost: Callable[[], Response]) -> None:
+    """Let every error end as an answer; people in a browser who took a wrong turn get the page `lost`."""
 
     @app.exception_handler(LynceusError)
     async def ours(request: Request, error: LynceusError) -> JSONResponse:
@@ -68,7 +68,9 @@ def install(app: FastAPI) -> None:
         return fault_answer(422, _first_mistake(error))
 
     @app.exception_handler(HTTPException)
-    async def framework(request: Request, error: HTTPException) -> JSONResponse:
+    async def framework(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 404 and _by_a_person(request):
+            return lost()
         sentences = {
             404: f"There is nothing at {request.url.path[:200]}.",
             405: f"{request.method} is not possible here.",
@@ -80,6 +82,12 @@ def install(app: FastAPI) -> None:
     async def unforeseen(request: Request, error: Exception) -> JSONResponse:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         return fault_answer(500, "Something went wrong that should not; the server's log tells what.")
+
+
+def _by_a_person(request: Request) -> bool:
+    """Whether a browser wants a page; scripts, pictures and the API are asked for by programs."""
+    page = not request.url.path.startswith(("/api/", "/static/"))
+    return page and request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", "")
 
 
 def _first_mistake(error: RequestValidationError) -> str:

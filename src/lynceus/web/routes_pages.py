@@ -194,8 +194,10 @@ def _session(house: House, visitor: Visitor) -> dict[str, Any]:
 # Pages -----------------------------------------------------------------------------------------------------------------
 
 
-def _page(name: str) -> FileResponse:
-    return FileResponse(STATIC / name, media_type="text/html; charset=utf-8", headers={"Cache-Control": "no-cache"})
+def _page(name: str, status: int = 200) -> FileResponse:
+    return FileResponse(
+        STATIC / name, status, media_type="text/html; charset=utf-8", headers={"Cache-Control": "no-cache"}
+    )
 
 
 @pages.get("/")
@@ -226,6 +228,11 @@ def compare_page() -> FileResponse:
 def login_page() -> FileResponse:
     """Sign in."""
     return _page("login.html")
+
+
+def lost_page() -> FileResponse:
+    """Where there is nothing."""
+    return _page("lost.html", 404)
 
 
 class Assets(StaticFiles):

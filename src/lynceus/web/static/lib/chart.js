@@ -61,7 +61,7 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
   const below = el("div", { class: "below" });
   const table = el("details", { class: "data" }, el("summary", {}, "Show as a table"));
   show(host, holder, below, table);
-  let current = null, frame = 0, seenWidth = 0, visible = false, dirty = true, drawn = null;
+  let current = null, frame = 0, seenWidth = 0, visible = false, dirty = true, drawn = null, room = left;
 
   const fillTable = () => {
     if (!table.open || current === null) return;
@@ -78,7 +78,12 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
     const width = Math.max(260, Math.floor(holder.clientWidth));
     seenWidth = holder.clientWidth;
     dirty = false;
-    const wanted = draw({ width, height, left, right: width - PAD.right, top: PAD.top, bottom: height - bottom });
+    const within = () => draw({ width, height, left: room, right: width - PAD.right, top: PAD.top, bottom: height - bottom });
+    let wanted = within();
+    if (!wanted.nothing && roomFor(wanted.y) !== room) {
+      room = roomFor(wanted.y);
+      wanted = within();
+    }
     if (wanted.nothing) {
       current = null;
       table.hidden = true;
@@ -89,7 +94,7 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
     current = wanted;
     table.hidden = false;
     const many = wanted.marks.length > MANY;
-    const svg = frameOf(wanted, width, height, left, bottom);
+    const svg = frameOf(wanted, width, height, room, bottom);
     if (!many) for (const mark of wanted.marks) svg.append(markOf(mark));
     svg.append(shape("g", { class: "focus-ring", "aria-hidden": "true" }));
     const layer = el("div", { class: "layers", tabindex: wanted.marks.length ? "0" : null, role: "group", "aria-label": wanted.title + (wanted.marks.length ? ". Use the arrow keys to walk through the runs, Enter to open one." : "") }, many ? canvas : null, svg);
@@ -114,6 +119,15 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
   new ResizeObserver(() => { if (Math.abs(holder.clientWidth - seenWidth) > 1) schedule(); }).observe(holder);
   onColours(() => schedule());
   return schedule;
+};
+
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** Space at the left for the widest number of an axis, beside its name. */
+const roomFor = (y) => {
+  ruler.font = "11.5px " + getComputedStyle(document.body).fontFamily;
+  const widest = Math.max(0, ...(y.ticks ?? ticks(y.at, 5, y.clock)).map((tick) => ruler.measureText(y.text(tick)).width));
+  return Math.max(PAD.left, 12 * Math.ceil((widest + 30) / 12));
 };
 
 const frameOf = (wanted, width, height, left, bottom) => {
