@@ -114,6 +114,7 @@ def dashboard(
         env=environment,
         stderr=subprocess.PIPE,
     )
+    reader: threading.Thread | None = None
     try:
         assert process.stderr is not None
         first = process.stderr.readline().decode()
@@ -130,8 +131,9 @@ def dashboard(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        if process.stderr is not None:
+        if reader is not None:
             reader.join(5)
+        if process.stderr is not None:
             process.stderr.close()
 
 

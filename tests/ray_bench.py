@@ -127,7 +127,7 @@ class Bench:
 def bench(**head: Any) -> Iterator[Bench]:
     """A cluster of one head; skips where Ray is not installed."""
     if find_spec("ray") is None:
-        pytest.skip("Ray is not installed: pip install 'lynceus[ray]'")
+        pytest.skip("Ray is not installed: pip install -e '.[ray]'")
     folder = Path(tempfile.mkdtemp(prefix="lr-", dir="/tmp"))  # names of sockets are short
     running = Bench(folder)
     try:

@@ -41,7 +41,7 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "unknown field of an executor": (
         GOOD + "executor: {kind: local, queue: fast}\n",
-        "job.yaml:11: executor.queue: there is no field 'queue' for this executor; known are kind, run_directory.",
+        "job.yaml:11: executor.queue: there is no field 'queue'; known are kind, run_directory.",
     ),
     "unknown field": (
         changed("budget:", "budgett:"),

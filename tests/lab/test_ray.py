@@ -17,7 +17,7 @@ from lynceus.lab.store import Store
 def test_without_ray_one_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
-        MissingExtraError, match=r"Campaigns on Ray need an optional package: pip install 'lynceus\[ray\]'"
+        MissingExtraError, match=r"Campaigns on Ray need an optional package: pip install -e '\.\[ray\]'"
     ):
         next(iter(engine_named("ray", 1)([])))
 
@@ -32,7 +32,7 @@ def test_nodes_are_told_where_tables_and_peers_lie(monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_two_nodes_give_the_traces_of_one_process_and_survive_the_loss_of_one(experiment_file, tmp_path, monkeypatch):
-    ray = pytest.importorskip("ray", reason="pip install 'lynceus[ray]'")
+    ray = pytest.importorskip("ray", reason="pip install -e '.[ray]'")
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
@@ -66,6 +66,6 @@ def test_two_nodes_give_the_traces_of_one_process_and_survive_the_loss_of_one(ex
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_that_is_not_there_is_one_sentence():
-    pytest.importorskip("ray", reason="pip install 'lynceus[ray]'")
+    pytest.importorskip("ray", reason="pip install -e '.[ray]'")
     with pytest.raises(InfrastructureError, match=r"the Ray cluster ray://127\.0\.0\.1:9 cannot be reached"):
         next(iter(engine_named("ray://127.0.0.1:9", 1)([])))

@@ -71,7 +71,7 @@ def test_parquet_without_its_package_says_what_to_install(write_job, monkeypatch
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "toy.parquet").touch()
-    with pytest.raises(MissingExtraError, match=r"pip install 'lynceus\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[parquet\]'"):
         load_job(write_job(spec=SPEC.replace("toy.csv", "toy.parquet")))
 
 

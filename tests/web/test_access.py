@@ -67,6 +67,7 @@ def test_changes_need_the_write_token(guarded: Dashboard, path: str) -> None:
 def test_a_server_without_a_write_token_only_reads_and_takes_tokens_from_files(folder: Path) -> None:
     (folder / "token").write_text(f"{READ}\n")
     options = ("--read-token-file", str(folder / "token"))
+    Storage(f"sqlite:///{folder}/s.db").close()
     with dashboard(f"sqlite:///{folder}/s.db", folder, write=None, token=READ, options=options) as plain:
         assert plain.get("studies").json == {"studies": []}
         assert plain.get("studies", token=None).status == 401

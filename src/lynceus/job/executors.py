@@ -38,5 +38,5 @@ def _options(job: Job, plugin: Plugin, given: dict[str, Any]) -> BaseModel:
         path, message = complaint(error, plugin.options, given)
         if len(path) == 1 and path[0] not in plugin.options.model_fields:
             known = [*ExecutorSection.model_fields, *plugin.options.model_fields]
-            message = f"there is no field '{path[0]}' for this executor{hint(str(path[0]), known)}"
+            message = f"there is no field '{path[0]}'{hint(str(path[0]), known)}"
         raise InputError(f"{job.document.at('executor', *path)}: {message}") from None
