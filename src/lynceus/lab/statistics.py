@@ -2,7 +2,7 @@
 
 A seed that never got there counts as infinite; only `found` leaves it out, and then rests on fewer seeds. A job on which neither of two
 competitors got there does not tell them apart and is left out of their ratio. Two competitors are compared on the seeds that both have
-run, and a bootstrap draws the same seeds for both, because equal seeds start from equal samples.
+run, and a bootstrap draws the same seeds for both, because most competitors start from equal samples at equal seeds.
 """
 
 from __future__ import annotations

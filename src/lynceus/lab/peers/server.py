@@ -181,8 +181,8 @@ class Smac:
 
         try:
             return self._job.row(self._suggestion, open_rows)
-        except ConfigurationSpaceExhaustedException:
-            # It drew sixteen points that it had asked for before, and gives up.
+        except (ConfigurationSpaceExhaustedException, StopIteration):
+            # It drew sixteen points that it had asked for before, gives up, and says nothing any more.
             return self._job.by_lot(open_rows)
 
     def _suggestion(self) -> list[int]:
