@@ -31,7 +31,8 @@ def pooled(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
         "cheaper. Libraries, lynceus-2020, BO and whoever is called so start from equal samples; the others have starts of their own, "
         "which is part of what they do ([who starts how](lab.md)). Jobs are counted as cheaper, level or dearer when "
         "the interval of their p90 ratio lies below 1, around it, or above. p is that of Wilcoxon's signed ranks "
-        "over clusters of jobs (sizes of one algorithm are one), with Holm's correction over the competitors; a family that a competitor cannot run in, or was not run in, is a dash."
+        "over clusters of jobs (sizes of one algorithm are one), with Holm's correction over the "
+        "competitors; a family that a competitor cannot run in, or was not run in, is a dash."
     )
     for base in dict.fromkeys(row["base"] for summary in peers for row in summary["across"]):
         yield ""
