@@ -2,10 +2,16 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
+import lab_cases
 from lab_cases import Counting, Deadly, Slow, changed, timeless
 from lynceus.errors import InfrastructureError, InputError, LynceusError, MissingExtraError
 from lynceus.lab.campaign import run_cells
@@ -211,6 +217,53 @@ def test_of_cells_that_run_together_the_one_that_kills_its_process_is_to_blame(e
     (crashed,) = [result for result in results if isinstance(result, Crashed)]
     assert crashed.cell == culprit
     assert "its process died" in crashed.reason
+
+
+CAMPAIGN = """
+import sys
+from lab_cases import Slow
+from lynceus.lab.cell import Cell
+from lynceus.lab.engines import Processes
+from lynceus.lab.experiment import load_experiment
+
+if __name__ == "__main__":
+    setting = load_experiment(sys.argv[1]).cells(1)[0].setting
+    slow = Slow(setting.job, setting.policy, setting.options)
+    for result in Processes(2)([Cell(slow, seed) for seed in range(10_000)]):
+        print(result.cell.seed, flush=True)
+"""
+
+
+@pytest.mark.parametrize("killer", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_do_not_outlive_a_campaign_that_is_killed(experiment_file, tmp_path, killer):
+    script = tmp_path / "campaign.py"
+    script.write_text(CAMPAIGN)
+    path = os.pathsep.join([str(Path(lab_cases.__file__).parent), *sys.path])
+    campaign = subprocess.Popen(
+        [sys.executable, script, experiment_file],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": path},
+        start_new_session=True,
+    )
+    with campaign:
+        assert campaign.stdout is not None
+        assert campaign.stdout.readline()
+        assert len(session(campaign.pid)) >= 3
+        campaign.send_signal(killer)
+        campaign.wait()
+    deadline = time.monotonic() + 30
+    while left := session(campaign.pid):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def session(leader: int) -> list[str]:
+    """The processes of a session, as /proc tells of them."""
+    stats = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            stats.append(stat.read_text())
+    return [stat for stat in stats if int(stat.rpartition(")")[2].split()[3]) == leader]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

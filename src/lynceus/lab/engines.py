@@ -6,7 +6,9 @@ An engine hands back every cell that ended, in whatever order, and a sentence fo
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -86,7 +88,7 @@ def _pool(coming: Iterator[Cell], workers: int) -> Generator[Done | Crashed, Non
     """Results until no cells come any more or a process dies; returned are the cells that were under way then."""
     before = set(multiprocessing.active_children())
     with one_thread_each():
-        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_quiet)
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_bound)
         running: dict[Future[Done | Crashed], Cell] = {}
         try:
             while True:
@@ -116,5 +118,13 @@ def _pool(coming: Iterator[Cell], workers: int) -> Generator[Done | Crashed, Non
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _quiet() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker at once; its parent speaks for it
+def _bound() -> None:
+    """Bind a worker to its campaign: Ctrl-C ends it at once, its parent speaks for it; and it does not outlive a parent that is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_follow, daemon=True).start()
+
+
+def _follow() -> None:
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
