@@ -45,9 +45,6 @@ _WORDS = ("description", "source", "name")
 """What a job's file says to people."""
 _DIGITS = 12
 
-UNKNOWN = "unknown"
-"""The fingerprint of traces that were kept without one."""
-
 
 def fingerprint(policy: str, job: str) -> str:
     """A short name of the code and the data that a policy's traces on a job depend on.

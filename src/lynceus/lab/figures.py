@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from lynceus.errors import MissingExtraError
-from lynceus.lab.statistics import unwritten
 
 _WIDE, _HIGH = 4.2, 3.2
 """Inches of a panel."""
@@ -50,14 +49,14 @@ def draw(summary: dict[str, Any], folder: Path, formats: tuple[str, ...] = ("png
 def _places(summary: dict[str, Any], panels: list[dict[str, Any]]) -> dict[str, int]:
     """Every label's number, which is its look: a competitor's place in the experiment, whoever else is shown."""
     drawn = [line["label"] for panel in panels for line in panel["lines"]]
-    policies = summary.get("policies", [])
+    policies = summary["policies"]
     known = policies if any(label in policies for label in drawn) else []
     return {label: place for place, label in enumerate(dict.fromkeys([*known, *drawn]))}
 
 
 def _strong(summary: dict[str, Any]) -> frozenset[str]:
     """Those whom all others are compared with; among many lines they must be seen first."""
-    return frozenset([summary.get("baseline"), *summary.get("also", ())])
+    return frozenset([summary["baseline"], *summary["also"]])
 
 
 def _picture(
@@ -109,7 +108,7 @@ def _draw(
         if figure["kind"] == "bars":
             # On a logarithmic axis the length of a bar says nothing, so a point stands for it.
             axis.errorbar([number], _gaps(line["y"]), yerr=_errors(line), color=colour, fmt="o", ms=6, capsize=3)
-            if unwritten(line["y"][0]) == math.inf:
+            if float(line["y"][0]) == math.inf:
                 axis.text(number, 0.5, "never", transform=axis.get_xaxis_transform(), ha="center", fontsize=9)
         elif figure["kind"] == "by-variant":
             axis.errorbar(
@@ -162,9 +161,9 @@ def _plain(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _gaps(values: list[float | str | None]) -> list[float]:
+def _gaps(values: list[float | str]) -> list[float]:
     """What is not finite cannot be drawn."""
-    return [value if math.isfinite(value) else math.nan for value in map(unwritten, values)]
+    return [value if math.isfinite(value) else math.nan for value in map(float, values)]
 
 
 def _errors(line: dict[str, Any]) -> list[list[float]]:

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lynceus.lab.claims import FEWEST, HEADLINE, Verdict
-from lynceus.lab.code import UNKNOWN
 from lynceus.lab.measures import MEANS
 from lynceus.lab.pooled import pooled
-from lynceus.lab.statistics import unwritten
 
 _GOAL = "our goal"
 """What stands for the published value of a claim of ours."""
@@ -65,10 +63,10 @@ def _claims(title: str, summaries: Sequence[dict[str, Any]], *, goals: bool) -> 
     if not shown:
         return
     verdicts = [claim["verdict"] for _, claim in shown]
-    counts = "; ".join(f"{verdicts.count(name)} {name}" for name in Verdict if name in verdicts)
+    counts = "; ".join(f"{name} – {verdicts.count(name)}" for name in Verdict if name in verdicts)
     yield f"## {title}"
     yield ""
-    yield f"{len(shown)} {'goals' if goals else 'claims'}: {counts}."
+    yield f"{len(shown)} in all: {counts}."
     yield ""
     head = ["goal" if goals else "claim", *([] if goals else ["published"]), "ours", "seeds", "verdict"]
     yield _cells(head)
@@ -84,7 +82,7 @@ def _claims(title: str, summaries: Sequence[dict[str, Any]], *, goals: bool) -> 
 
 
 def _decided(claim: dict[str, Any]) -> str:
-    jobs, undecided = claim.get("jobs", 0), claim.get("undecided", 0)
+    jobs, undecided = claim["jobs"], claim["undecided"]
     return _of_jobs(jobs, jobs + undecided)
 
 
@@ -124,7 +122,7 @@ def _experiment(summary: dict[str, Any], pictures: Sequence[str]) -> Iterator[st
     if summary["across"]:
         yield ""
         yield from _across(summary)
-    if summary.get("degraded"):
+    if summary["degraded"]:
         yield ""
         yield from _degraded(summary)
     if summary["table"] and summary["levels"]:
@@ -137,13 +135,13 @@ def _experiment(summary: dict[str, Any], pictures: Sequence[str]) -> Iterator[st
 
 def _code(summary: dict[str, Any]) -> str:
     """With which sources the traces were made, and which competitors' sources have changed since."""
-    codes = sorted({row.get("code", UNKNOWN) for row in summary["table"]})
+    codes = sorted({row["code"] for row in summary["table"]})
     shown = ", ".join(f"`{code}`" for code in codes[:_CODES])
     shown += f" and {len(codes) - _CODES} more (in the CSV file)" if len(codes) > _CODES else ""
-    commits = ", ".join(summary["made"].get("commit", ["unknown"]))
-    old = list(dict.fromkeys(row["policy"] for row in summary["table"] if not row.get("current")))
+    commits = ", ".join(summary["made"]["commit"])
+    old = list(dict.fromkeys(row["policy"] for row in summary["table"] if not row["current"]))
     since = f" Measured with code that has changed since: {', '.join(old)}." if old else ""
-    adopted, traces = (sum(row.get(name, 0) for row in summary["table"]) for name in ("adopted", "seeds"))
+    adopted, traces = (sum(row[name] for row in summary["table"]) for name in ("adopted", "seeds"))
     stands = (
         f" {adopted:,} of {traces:,} traces are of earlier code and were adopted (`lynceus lab verify`)."
         if adopted
@@ -171,14 +169,14 @@ def _across(summary: dict[str, Any]) -> Iterator[str]:
             if row["base"] == base:
                 first = [row["policy"], *([row["variant"]] if several else []), f"{row['cno']:g}", str(row["jobs"])]
                 outcome = f"{row['wins']} / {row['ties']} / {row['losses']}"
-                p_jobs = f"{number(row.get('p_jobs', 1.0))} ({row.get('clusters', row['jobs'])})"
+                p_jobs = f"{number(row['p_jobs'])} ({row['clusters']})"
                 yield _cells([*first, str(row["seeds"]), *_ratios(row), outcome, str(row["significant"]), p_jobs])
         yield ""
 
 
 def _ratios(row: dict[str, Any]) -> list[str]:
     """Ratios at p50 and p90, each with the jobs that it rests on."""
-    asked, undecided = row["jobs"], row.get("undecided", (0, 0))
+    asked, undecided = row["jobs"], row["undecided"]
     return [
         interval(row[name]) + _of_jobs(asked - left_out, asked)
         for name, left_out in zip(("p50", "p90"), undecided, strict=True)
@@ -245,21 +243,21 @@ def _others(summary: dict[str, Any]) -> Iterator[str]:
     yield "</details>"
 
 
-def interval(numbers: Sequence[float | str | None]) -> str:
+def interval(numbers: Sequence[float | str]) -> str:
     """`2.3 [1.9, 2.8]`; the number alone where its ends are the same or unknown."""
     value, low, high = numbers
-    if low == high or (low is None and value is not None):
+    if low == high:
         return number(value)
     return f"{number(value)} [{number(low)}, {number(high)}]"
 
 
-def number(value: float | str | None) -> str:
+def number(value: float | str) -> str:
     """Three digits; ∞ for what was not reached, a dash for what is no number.
 
     >>> number(0.01234), number(1234.5), number("inf"), number("nan")
     ('0.0123', '1234', '∞', '–')
     """
-    found = unwritten(value)
+    found = float(value)
     if math.isnan(found):
         return "–"
     if math.isinf(found):
@@ -282,13 +280,11 @@ def as_csv(summary: dict[str, Any]) -> str:
                 row["job"],
                 row["variant"],
                 row["policy"],
-                row.get("code", UNKNOWN),
+                row["code"],
                 row["seeds"],
                 entry.get("cno", ""),
                 entry.get("unreached", ""),
             ]
             numbers = [value for name in statistics for value in entry.get(name, ("", "", ""))]
-            writer.writerow(
-                [*first, *("inf" if value is None else value for value in numbers), entry.get("p", ""), *means]
-            )
+            writer.writerow([*first, *numbers, entry.get("p", ""), *means])
     return out.getvalue()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lynceus.lab.statistics import across_jobs, clusters, holm, unwritten
+from lynceus.lab.statistics import across_jobs, clusters, holm
 
 _PEERS = "peers-"
 """How the experiments that are pooled begin."""
@@ -15,12 +15,7 @@ _LEVEL = 1.1
 
 def pooled(summaries: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Tables in Markdown: every competitor against every baseline, per family and over all jobs; nothing without such experiments."""
-    peers = [
-        summary
-        for summary in summaries
-        # Summaries of an older form do not say which job had which ratio.
-        if summary["name"].startswith(_PEERS) and any("by_job" in row for row in summary["across"])
-    ]
+    peers = [summary for summary in summaries if summary["name"].startswith(_PEERS) and summary["across"]]
     if not peers:
         return
     families = {summary["name"].removeprefix(_PEERS): summary for summary in peers}
@@ -46,12 +41,12 @@ def _against(base: str, families: Mapping[str, dict[str, Any]]) -> Iterator[str]
     }
     policies = list(dict.fromkeys(policy for found in rows.values() for policy in found))
     jobs = {policy: _jobs(rows, policy) for policy in policies}
-    ratios = {policy: {job: unwritten(one["p90"]) for job, one in jobs[policy].items()} for policy in policies}
+    ratios = {policy: {job: float(one["p90"]) for job, one in jobs[policy].items()} for policy in policies}
     corrected = dict(zip(policies, holm([across_jobs(ratios[policy]) for policy in policies]), strict=True))
     yield f"| relative to {base} | {' | '.join(families)} | fewest seeds | cheaper / level / dearer | p over all jobs |"
     yield "|---|" + "---|" * (len(families) + 3)
     for policy in policies:
-        cells = [_ratios(rows[family].get(policy), _asked(families[family])) for family in families]
+        cells = [_ratios(rows[family].get(policy), families[family]["asked"]) for family in families]
         seeds = min(found[policy]["seeds"] for found in rows.values() if policy in found)
         outcomes = [job["outcome"] for job in jobs[policy].values()]
         counts = " / ".join(str(outcomes.count(outcome)) for outcome in ("win", "tie", "loss"))
@@ -68,15 +63,11 @@ def _jobs(rows: Mapping[str, dict[str, dict[str, Any]]], policy: str) -> dict[st
     }
 
 
-def _asked(summary: dict[str, Any]) -> int:
-    return int(summary.get("asked", len(summary["jobs"])))
-
-
 def _ratios(row: dict[str, Any] | None, asked: int) -> str:
     """Ratios over the jobs that were run, with their number where it is not that of the family."""
     if row is None:
         return "–"
-    found = [unwritten(row[name][0]) for name in ("p50", "p90")]
+    found = [float(row[name][0]) for name in ("p50", "p90")]
     text = " / ".join("–" if math.isnan(one) else "∞" if math.isinf(one) else f"{one:.2f}" for one in found)
-    jobs = row["jobs"] - max(row.get("undecided", (0,)))
+    jobs = row["jobs"] - max(row["undecided"])
     return text if jobs >= asked else f"{text} ({jobs} of {asked} jobs)"

@@ -16,7 +16,10 @@ from lynceus.lab.store import Store
 from lynceus.lab.summary import summarise, worth_showing
 from lynceus.replay.tables import data_folder
 
-_FIELDS = ("name", "title", "source", "made", "jobs", "variants", "levels", "table", "across", "claims", "curves")
+_FIELDS = (
+    *("name", "title", "source", "made", "jobs", "asked", "policies", "variants", "baseline", "also"),
+    *("levels", "table", "across", "degraded", "claims", "curves"),
+)
 """What every summary has."""
 
 

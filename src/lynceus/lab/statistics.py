@@ -184,17 +184,12 @@ def verdict_of(found: Estimate) -> Literal["win", "tie", "loss"]:
 
 
 def written(value: float) -> float | str:
-    """A number for JSON, which has no infinities; four digits are more than the seeds tell.
+    """A number for JSON, which has no infinities; `float` reads it again. Four digits are more than the seeds tell.
 
     >>> written(1 / 3), written(math.inf), written(math.nan)
     (0.3333, 'inf', 'nan')
     """
     return float(f"{value:.4g}") if math.isfinite(value) else str(float(value))
-
-
-def unwritten(value: float | str | None) -> float:
-    """The number again; in older summaries everything that is not finite was null, mostly because somebody never got there."""
-    return math.inf if value is None else float(value)
 
 
 def _log_ratio(above: FloatArray, below: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ from typing import Any
 from lynceus.choose.scarce import ByBudget
 from lynceus.errors import InputError, MissingExtraError
 from lynceus.lab.cell import Cell, Done, Setting
-from lynceus.lab.code import UNKNOWN, parts
+from lynceus.lab.code import parts
 from lynceus.policy.compose import compose
 from lynceus.replay import Replay, Step
 
@@ -46,7 +46,7 @@ class Kept:
     @property
     def code(self) -> str:
         """The fingerprint of the sources and tables that it was made with."""
-        return str(self.made.get("code", UNKNOWN))
+        return str(self.made["code"])
 
 
 class Store:
@@ -62,8 +62,7 @@ class Store:
     def path(self, cell: Cell, code: str | None = None) -> Path:
         """Where the trace of a cell lies, or will lie, made with the code as it is now or with other code."""
         code = cell.setting.code if code is None else code
-        folder = self.folder / cell.setting.fingerprint
-        return (folder if code == UNKNOWN else folder / code) / f"{cell.seed}.parquet"
+        return self.folder / cell.setting.fingerprint / code / f"{cell.seed}.parquet"
 
     def find(self, cell: Cell, code: str | None = None) -> Path | None:
         """The trace of a cell, or one of the same replay that went on for longer."""
@@ -79,10 +78,8 @@ class Store:
         """The fingerprints of code of which there are traces, by number of traces; that of now first unless it has very few."""
         found: dict[str, int] = {}
         for each in _longer(setting):
-            folder = self.folder / each.fingerprint
-            for path in folder.glob("**/*.parquet"):
-                code = UNKNOWN if path.parent == folder else path.parent.name
-                found[code] = found.get(code, 0) + 1
+            for path in (self.folder / each.fingerprint).glob("*/*.parquet"):
+                found[path.parent.name] = found.get(path.parent.name, 0) + 1
         # A campaign that was only just begun anew must not hide one that is complete.
         begun = found.get(setting.code, 0) >= _ENOUGH * max(found.values(), default=0)
         return sorted(found, key=lambda code: (not (begun and code == setting.code), -found[code], code))
