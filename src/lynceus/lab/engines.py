@@ -6,9 +6,6 @@ An engine hands back every cell that ended, in whatever order, and a sentence fo
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -17,7 +14,7 @@ from typing import Protocol
 
 from lynceus.errors import InputError, MissingExtraError
 from lynceus.lab.cell import Cell, Done, run_cell
-from lynceus.replay.campaign import one_thread_each
+from lynceus.replay.campaign import end_with_parent, one_thread_each
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ def _pool(coming: Iterator[Cell], workers: int) -> Generator[Done | Crashed, Non
     """Results until no cells come any more or a process dies; returned are the cells that were under way then."""
     before = set(multiprocessing.active_children())
     with one_thread_each():
-        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_bound)
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=end_with_parent)
         running: dict[Future[Done | Crashed], Cell] = {}
         try:
             while True:
@@ -116,15 +113,3 @@ def _pool(coming: Iterator[Cell], workers: int) -> Generator[Done | Crashed, Non
         finally:
             # Waited for: at the end of the program Python would wake a pool that is closing, and complain about its closed pipe.
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _bound() -> None:
-    """Bind a worker to its campaign: Ctrl-C ends it at once, its parent speaks for it; and it does not outlive a parent that is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_follow, daemon=True).start()
-
-
-def _follow() -> None:
-    if (parent := multiprocessing.parent_process()) is not None:
-        parent.join()
-        os._exit(1)

@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -116,6 +117,18 @@ def one_thread_each() -> Iterator[None]:
             del os.environ[name]
 
 
+def end_with_parent() -> None:
+    """Bind a worker to its parent: Ctrl-C ends it at once, the parent speaks for it; and it does not outlive a parent that is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_follow, daemon=True).start()
+
+
+def _follow() -> None:
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
 _campaign: Campaign | None = None
 """The campaign of this worker process; set once, before its first replay."""
 
@@ -123,7 +136,7 @@ _campaign: Campaign | None = None
 def _adopt(campaign: Campaign) -> None:
     global _campaign
     _campaign = campaign
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker at once; its parent speaks for it
+    end_with_parent()
 
 
 def _replay(number: int) -> Replay:
