@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
-from browsers import CHROMIUM, MISSING, until
+from browsers import CHROMIUM, LATE, MISSING, chromium, until
 from lynceus.cli.opened import Opened
 from lynceus.report_page import page, report_documents
 from lynceus.units import format_money
@@ -29,15 +29,14 @@ def shown(one: Opened, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pag
     documents["study"]["name"] = "<i>nightly</i><script>document.title = 'broken'</script>"
     file.write_text(page("nightly", documents), encoding="utf-8")
     trouble: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         opened = browser.new_page(viewport={"width": 1280, "height": 4000})
+        opened.add_init_script(LATE)
         opened.on("console", lambda message: trouble.append(message.text))
         opened.on("pageerror", lambda error: trouble.append(str(error)))
         opened.on("request", lambda request: trouble.append(request.url) if request.url != file.as_uri() else None)
         opened.goto(file.as_uri())
         yield opened
-        browser.close()
     assert trouble == []
 
 

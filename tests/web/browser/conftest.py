@@ -1,4 +1,4 @@
-"""One Chromium, one server and one study that really runs, for all tests of pages."""
+"""A Chromium, one server and one study that really runs, for all tests of pages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from browsers import CHROMIUM
+from browsers import LATE, chromium
 from pages import Place, running_place, sign_in
 
 
@@ -18,12 +18,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield here
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+    with chromium() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -49,6 +47,7 @@ def look(browser: Browser, place: Place) -> Iterator[Callable[..., Page]]:
     ) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
         contexts.append(context)
+        context.add_init_script(LATE)
         page = context.new_page()
         listen(page)
         if token is not None:

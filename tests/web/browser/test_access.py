@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-from browsers import CHROMIUM, MISSING, until
+from browsers import CHROMIUM, MISSING, drawn, until
 from pages import QUICK, Place
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
@@ -33,7 +33,7 @@ def test_axe_finds_nothing_serious(look: Look, name: str, scheme: str) -> None:
     path, ready = PAGES[name]
     page = look(path, height=4200, scheme=scheme)
     page.locator(ready).first.wait_for()
-    page.wait_for_timeout(400)
+    drawn(page)
     found = Axe().run(page).response["violations"]
     serious = [
         f"{one['id']} ({one['impact']}): {one['help']}: {[node['target'] for node in one['nodes'][:4]]}"

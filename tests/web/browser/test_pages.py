@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page
 
-from browsers import CHROMIUM, MISSING, until
+from browsers import CHROMIUM, MISSING, drawn, until
 from local_runs import eventually
 from lynceus.history import Reason
 from lynceus.units import format_duration, format_money
@@ -160,6 +160,7 @@ def test_markup_in_any_text_stays_text(look: Look, place: Place) -> None:
 def test_a_study_without_a_trial(look: Look) -> None:
     page = look("/studies/empty", height=3000)
     until(page, "() => document.getElementById('answer').innerText.includes('Nothing has been tried yet.')")
+    drawn(page)
     assert "No trial has settled yet" in text(page, "#best")
     assert page.get_by_label("What if the deadline were").is_disabled()
     assert text(page, "#trials-count") == "0"

@@ -86,7 +86,7 @@ const frame = (axes, width) => {
 export const parallel = (element, data) => {
   let now = data, pending = 0, visible = false, dirty = true, seenWidth = 0;
   const canvas = el("canvas", { "aria-hidden": "true" }), note = el("p", { class: "quiet" });
-  const holder = el("div", { class: "plot scroll", tabindex: "0", role: "img" });
+  const holder = el("div", { class: "plot scroll", tabindex: "0", role: "img", "aria-label": "Parallel coordinates" });
   const keys = el("ul", { class: "legend", "aria-label": "Legend" }, [["best", "best runs"], ["kept-line", "kept every limit"], ["late-line", "broke a limit"], ["stopped-line", "stopped early: no goal"]].map(([name, text]) => el("li", {}, shape("svg", { viewBox: "0 0 22 12", width: 22, height: 12, "aria-hidden": "true" }, shape("path", { d: "M1 6H21", class: "line " + name })), text)));
   const table = el("details", { class: "data" }, el("summary", {}, "Show as a table"), el("p", { class: "quiet" }, "The table of trials below lists every run with its parameters; sort it by any column."));
   show(element, holder, note, keys, table);

@@ -59,7 +59,7 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
   const canvas = el("canvas", { "aria-hidden": "true" });
   const holder = el("div", { class: "plot" });
   const below = el("div", { class: "below" });
-  const table = el("details", { class: "data" }, el("summary", {}, "Show as a table"));
+  const table = el("details", { class: "data", hidden: true }, el("summary", {}, "Show as a table"));
   show(host, holder, below, table);
   let current = null, frame = 0, seenWidth = 0, visible = false, dirty = true, drawn = null, room = left;
 
