@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
 from pathlib import Path
 from uuid import uuid4
 
@@ -126,9 +127,9 @@ def test_a_server_that_was_killed_loses_nothing_and_doubles_nothing(tmp_path: Pa
         def ask(place: int) -> None:
             try:
                 answered[place] = first.post("studies/toy/ask", {}, keys[place]).json["trial"]["number"]
-            except OSError:
-                return  # the answer was lost
-            if len(answered) == 8:
+            except (OSError, HTTPException):
+                return  # the answer was lost, or half of it
+            if len(answered) >= 8:
                 first.kill()
 
         with ThreadPoolExecutor(4) as many:
