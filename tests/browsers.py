@@ -30,7 +30,7 @@ A test that looks before the page had time to draw then fails every time, here, 
 def chromium() -> Iterator[Browser]:
     """A browser for the tests of one module, and no longer: while it is open, nothing else here may run an event loop."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=2000 * PATIENCE_S)
         yield browser
         browser.close()
 

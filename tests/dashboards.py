@@ -47,6 +47,11 @@ class Dashboard:
     """Lines of its standard error."""
 
     @property
+    def broken(self) -> bool:
+        """Whether it had an error of its own; requests that uvicorn cancels, once it was told to end, are none."""
+        return "Traceback" in "".join(self.said).partition("graceful shutdown exceeded")[0]
+
+    @property
     def api(self) -> str:
         return f"{self.url}/api/v1"
 
@@ -127,7 +132,7 @@ def dashboard(
         if process.poll() is None:
             process.terminate()
         try:
-            process.wait(20)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -164,7 +169,7 @@ def served(
         yield Dashboard(f"http://127.0.0.1:{listening.getsockname()[1]}", None, token)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
         listening.close()
         assert not thread.is_alive(), "the server did not end"
 

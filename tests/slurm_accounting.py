@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import slurm_bench
-from slurm_bench import SlurmBench, free_ports
+from ports import free_ports
+from slurm_bench import SlurmBench
 
 _PATIENCE_S = 60.0
 _ACCOUNTING = """\

@@ -104,6 +104,7 @@ def test_jobs_of_trials_that_nobody_needs_are_cancelled(slurm: SlurmBench, lynce
     """A job with our mark in the queue whose trial has settled: a second submission by a launcher that was thought dead."""
     write(tmp_path, "left", SLURM, sleep="0.1")
     assert lynceus("run left.yaml -y")[0] == 0
+    eventually(lambda: slurm.jobs() == [])  # the cluster needs a moment to notice that the last job has ended
     marks = {
         path.parent.name: json.loads(path.read_text()) for path in (tmp_path / ".lynceus").glob("*/*/request.json")
     }

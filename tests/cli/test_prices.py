@@ -14,7 +14,7 @@ from lynceus.cli.app import main
 HEAD = "InstanceType,vCPUs,MemoryGiB,Price,SpotPrice,Region\n"
 JOB = """\
 name: nightly
-run: sleep "$(awk -v n="$num_nodes" 'BEGIN{print 0.1/n}')"
+run: sleep "$(awk -v n="$num_nodes" 'BEGIN{print 1/n}')"
 resources: {infra: cloud9/east, num_nodes: [1, 2]}
 constraints: ["runtime <= 20s"]
 budget: {cost: 1 USD}
@@ -152,7 +152,7 @@ def test_resume_takes_new_prices_when_asked_to(shell: Shell) -> None:
     shell.catalog(small=0.1, large=0.3)
     (shell.folder / "job.yaml").write_text(JOB)
     shell("run", "job.yaml", "-y")
-    shell.catalog(large=0.05)
+    shell.catalog(large=0.01)
     ended = shell("resume", "nightly", "--reprice")
     assert "small (cloud9/east) is no longer priced, $0.1000 stays" in ended.stderr
     assert shell.json("best", "nightly")["params"]["instance_type"] == "large"

@@ -15,6 +15,7 @@ from lynceus.errors import InfrastructureError, InputError
 from lynceus.job import Job
 from lynceus.job.prepare import conduct_of, prepare
 from lynceus.ledger import Wish
+from ports import free_ports
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +129,8 @@ def test_tokens_are_not_shown(server: Dashboard, client: lynceus.Client, monkeyp
 def test_a_client_waits_for_a_server_that_returns_and_nothing_is_done_twice(tmp_path: Path) -> None:
     """The server is killed while a client works; another one starts at the same address."""
     url = f"sqlite:///{tmp_path}/s.db"
-    with dashboard(url, tmp_path) as first:
-        port = int(first.url.rpartition(":")[2])
+    [port] = free_ports(1)
+    with dashboard(url, tmp_path, port=port) as first:
         study = lynceus.Client(first.url, WRITE, patience_s=60.0).create_study(JOB | {"name": "long"})
         killed = threading.Event()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page
 
-from browsers import CHROMIUM, LATE, MISSING, chromium, until
+from browsers import CHROMIUM, LATE, MISSING, PATIENCE_S, chromium, until
 from lynceus.cli.opened import Opened
 from lynceus.report_page import page, report_documents
 from lynceus.units import format_money
@@ -32,6 +32,7 @@ def shown(one: Opened, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pag
     with chromium() as browser:
         opened = browser.new_page(viewport={"width": 1280, "height": 4000})
         opened.add_init_script(LATE)
+        opened.set_default_timeout(1000 * PATIENCE_S)
         opened.on("console", lambda message: trouble.append(message.text))
         opened.on("pageerror", lambda error: trouble.append(str(error)))
         opened.on("request", lambda request: trouble.append(request.url) if request.url != file.as_uri() else None)

@@ -248,5 +248,5 @@ def test_listeners_do_not_keep_a_server_from_ending(tmp_path: Path) -> None:
             message()
             assert server.process is not None
             server.process.terminate()
-            assert server.process.wait(20) in (0, -signal.SIGTERM)
-    assert "Traceback" not in "".join(server.said)
+            assert server.process.wait(60) in (0, -signal.SIGTERM)
+    assert not server.broken, "".join(server.said)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 
-from browsers import LATE, chromium
+from browsers import LATE, PATIENCE_S, chromium
 from pages import Place, running_place, sign_in
 
 
@@ -48,6 +48,7 @@ def look(browser: Browser, place: Place) -> Iterator[Callable[..., Page]]:
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
         contexts.append(context)
         context.add_init_script(LATE)
+        context.set_default_timeout(1000 * PATIENCE_S)
         page = context.new_page()
         listen(page)
         if token is not None:

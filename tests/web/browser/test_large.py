@@ -25,7 +25,7 @@ def large(place: Place) -> Iterator[str]:
         storage.delete_study("large")
 
 
-def test_thousands_of_trials(look: Callable[..., Page], place: Place, large: str) -> None:
+def test_thousands_of_trials(place: Place, large: str, look: Callable[..., Page]) -> None:  # pages close before it goes
     page = look(f"/studies/{large}", height=4000)
     until(page, "() => document.querySelectorAll('#best canvas, #scatter canvas').length === 2")
     drawn = """(id) => {

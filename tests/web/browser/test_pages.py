@@ -10,7 +10,6 @@ import pytest
 from playwright.sync_api import Page
 
 from browsers import CHROMIUM, MISSING, drawn, until
-from local_runs import eventually
 from lynceus.history import Reason
 from lynceus.units import format_duration, format_money
 from lynceus.view import insight_view, subject_of, whatif_view
@@ -57,7 +56,7 @@ def test_a_running_study(look: Look, place: Place) -> None:
     assert text(page, "#command") == facts["command"]
     assert text(page, "#saving") == f"{round(facts['saving'] * 100)} %"
     assert text(page, "#best-time") == format_duration(facts["runtime_s"])
-    until(page, "() => document.querySelectorAll('#best path.mark:not(li path)').length > 0")
+    drawn(page)
     marks = page.locator("#best .layers .mark")
     assert marks.count() == QUICK, "one mark per settled trial"
     assert page.locator("#scatter .layers .line.deadline").count() == 1
@@ -192,22 +191,3 @@ def test_filters_sorting_and_pages_of_the_table(look: Look, place: Place) -> Non
     ]
     charged = {seen.order.number: seen.outcome.charged_usd for seen in history}
     assert [charged[number] for number in numbers] == sorted(charged.values())
-
-
-def test_the_stop_button_really_stops_a_trial(look: Look, place: Place) -> None:
-    """Last in this file: it changes the study. The page hears of it by itself."""
-    page = look("/studies/running", token=place.server.token)
-    run = place.study("running").study.open_runs[0]
-    number = run.order.number
-    page.evaluate("() => { window.sameDocument = true; }")
-    page.on("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name=f"Stop trial {number}").click()
-    eventually(lambda: place.study("running").storage.trials("running", number)[0].outcome is not None)
-    outcome = place.study("running").storage.trials("running", number)[0].outcome
-    assert outcome is not None
-    assert outcome.reason is Reason.USER
-    assert outcome.seconds < 300, "it would have run for ten minutes"
-    until(page, "n => document.querySelector(`#open li[data-trial='${n}']`) === null", number)
-    until(page, "want => document.getElementById('trials-count').textContent === want", str(QUICK + 1))
-    assert page.evaluate("() => window.sameDocument"), "the page was not loaded again"
-    assert len(place.study("running").study.open_runs) == SLOW - 1, "the other trial goes on"
