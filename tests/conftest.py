@@ -49,6 +49,7 @@ def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SlurmBe
 def slurm(slurm_cluster: "SlurmBench", monkeypatch: pytest.MonkeyPatch) -> "SlurmBench":
     """The cluster, as this process's commands see it."""
     monkeypatch.setenv("SLURM_CONF", slurm_cluster.environment["SLURM_CONF"])
+    slurm_cluster.wait_until_idle()
     return slurm_cluster
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from crash_worker import executor_of, study_of
 from local_runs import eventually, processes_below
+from lynceus.errors import InfrastructureError
 from lynceus.executor.executor import Belonging
 from lynceus.ledger.sql import Storage
 from lynceus.supervisor import files
@@ -78,6 +79,7 @@ class LeakCampaign:
             self._nothing_lives()
             settled = self._check()
             if settled >= TRIALS:
+                self._sweep()  # it may have been killed after its last trial and before it gave warm machines back
                 self._close_study()
         # The rest of the last study, undisturbed: it can still be brought to its end.
         assert self._workers.wait(self._workers.start(self._asked)) == 0
@@ -113,7 +115,16 @@ class LeakCampaign:
         study._ledger._engine.dispose()  # type: ignore[attr-defined]
         if self._sweeper is None:
             self._sweeper = executor_of(self._asked, study.problem)
-        found: list[Belonging] = self._sweeper.belongings()
+        found: list[Belonging] = []
+
+        def listed() -> bool:
+            try:
+                found[:] = self._sweeper.belongings()
+            except InfrastructureError:
+                return False  # a starved cluster takes longer than the executor waits for an answer
+            return True
+
+        eventually(listed)
         return [one for one in found if one.identity == study.identity and one.kind != "directory"]
 
     def _sweep(self) -> None:

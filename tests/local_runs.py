@@ -1,5 +1,6 @@
 """Real runs for tests: a small problem, a local executor, and a way to wait for the end."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -63,6 +64,18 @@ def eventually(happened: Callable[[], object]) -> None:
     while not happened():
         assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.005)
+
+
+def files_below(*folders: Path) -> list[Path]:
+    """Every file in these folders, also while others remove some of them."""
+    return [Path(where, name) for one in folders for where, _, names in os.walk(one) for name in names]
+
+
+def holds(path: Path, text: str) -> bool:
+    """Whether a file has a text in it; one that is gone has not."""
+    with contextlib.suppress(OSError):
+        return path.is_file() and text.encode() in path.read_bytes()
+    return False
 
 
 def processes_below(root: Path) -> set[int]:

@@ -51,7 +51,7 @@ def _added(cluster: Any, wanted: dict[str, Any], tries: int = 3) -> Any:
     try:
         return cluster.add_node(**wanted)
     except Exception:
-        if tries == 1 or cluster.head_node is None:
+        if tries == 1:
             raise
         return _added(cluster, wanted, tries - 1)
 
@@ -64,6 +64,7 @@ class Bench:
         self.address = ""
         self._clients: list[subprocess.Popen[bytes]] = []
         environment = {**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+        environment |= {"RAY_gcs_server_port_wait_time_s": "120"}
         with (folder / "bench.log").open("wb") as log:
             self._server = subprocess.Popen(
                 [sys.executable, __file__, str(folder)],

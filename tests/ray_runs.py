@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from local_runs import eventually
+from lynceus.errors import InfrastructureError
 from lynceus.executor.command import LocalJob
 from lynceus.executor.executor import Belonging, Request
 from lynceus.executor.on_ray.executor import RayExecutor
@@ -59,10 +61,23 @@ class Runs:
 
     def on_cluster(self) -> list[Belonging]:
         """What of these runs is on the cluster."""
-        found = self.executor.belongings()
+        found: list[Belonging] = []
+
+        def listed() -> bool:
+            try:
+                found[:] = self.executor.belongings()
+            except InfrastructureError:
+                return False  # a starved cluster takes longer than the executor waits for an answer
+            return True
+
+        eventually(listed)
         return [
             one for one in found if one.identity == self.identity and one.number is not None and one.kind != "directory"
         ]
+
+    def nothing_on_cluster(self) -> None:
+        """The cluster takes a moment to forget what was ended."""
+        eventually(lambda: not self.on_cluster())
 
     def pids(self) -> list[int]:
         return [int(line) for line in (self.folder / "pids").read_text().split()]

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -40,11 +41,11 @@ SlurmdParameters=config_overrides
 SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=1,sched_min_interval=10000,batch_sched_delay=0
 ReturnToService=2
-SlurmdTimeout=6
+SlurmdTimeout=20
 SlurmctldTimeout=10
 KillWait=2
 UnkillableStepTimeout=10
-MessageTimeout=3
+MessageTimeout=10
 InactiveLimit=0
 MinJobAge=300
 PreemptType=preempt/partition_prio
@@ -171,10 +172,16 @@ class SlurmBench:
             time.sleep(0.1)
 
     def command(self, *command: str, check: bool = True) -> str:
-        """One of Slurm's commands; its output."""
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=60)
-        if check and done.returncode:
-            raise RuntimeError(f"{command}: {done.stderr}")
+        """One of Slurm's commands; its output. A starved controller is asked again."""
+        for left in reversed(range(5)):
+            done = subprocess.run(
+                command, env=self.environment, capture_output=True, text=True, check=False, timeout=120
+            )
+            if not check or not done.returncode:
+                break
+            if not left or not re.search("timed out|contact|connect", done.stderr, re.IGNORECASE):
+                raise RuntimeError(f"{command}: {done.stderr}")
+            time.sleep(1)
         return done.stdout
 
     def refuse(self, error: int | None) -> None:

@@ -88,7 +88,7 @@ def test_a_worker_takes_over_from_one_that_was_killed(tmp_path: Path, workers: "
         "usd": 100.0,
         "trials": 2,
         "seed": 0,
-        "sleep_s": 0.5,
+        "sleep_s": 3.0,
         "folder": str(tmp_path),
     }
     first = workers.start(asked)

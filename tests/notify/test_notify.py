@@ -87,7 +87,7 @@ def post_office() -> Iterator[tuple[Letters, int]]:
     def knows(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
         return AuthResult(success=data.login == b"lynx" and data.password == SECRET.encode(), handled=False)
 
-    office = Controller(letters, "127.0.0.1", 0, authenticator=knows, auth_require_tls=False)
+    office = Controller(letters, "127.0.0.1", 0, authenticator=knows, auth_require_tls=False, ready_timeout=60)
     # Port 0 is ours to find out; the controller's own check wants to know it beforehand.
     office.port = _free_port()
     office.start()

@@ -57,3 +57,15 @@ def test_without_a_request_nothing_happens(directory: Path) -> None:
     (directory / files.REQUEST).unlink()
     assert supervisor(directory).wait() == 0
     assert deeds(directory) == 0
+
+
+def test_a_directory_that_was_removed_is_not_waited_for(
+    directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """An outcome that cannot be written is tried again, for the disk may be full; here nobody will ever read it."""
+    gone = tmp_path_factory.mktemp("gone")
+    request = json.loads((directory / files.REQUEST).read_text())
+    request |= {"argv": ["sh", "-c", f"rm -rf '{gone}'"]}
+    files.write_whole(str(gone / files.REQUEST), request)
+    assert supervisor(gone).wait(60) == 0
+    assert not gone.exists()

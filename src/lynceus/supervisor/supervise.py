@@ -23,7 +23,8 @@ def supervise(
 
     With `outlives_signals` SIGTERM ends the job, not us: where a scheduler ends runs, it must not end the one who tells of them.
     """
-    if not _take_charge(directory):
+    lock = _take_charge(directory)
+    if lock is None:
         return None
     path = os.path.join
     request = files.read_whole(path(directory, files.REQUEST))
@@ -37,11 +38,14 @@ def supervise(
         for which in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(which, run.told_to_end)
     outcome = run.whole()
-    return None if outcome is None else _write_outcome(directory, outcome)
+    return None if outcome is None else _write_outcome(directory, lock, outcome)
 
 
-def _write_outcome(directory: str, outcome: dict[str, Any]) -> None:
-    """What was paid for must not be lost: room was kept for it; where that failed or is not enough, wait for a full disk to have some."""
+def _write_outcome(directory: str, lock: int, outcome: dict[str, Any]) -> None:
+    """What was paid for must not be lost: room was kept for it; where that failed or is not enough, wait for a full disk to have some.
+
+    Only where somebody removed the directory, our lock in it included, nobody will ever ask.
+    """
     path = os.path.join(directory, files.OUTCOME)
     while True:
         try:
@@ -51,14 +55,16 @@ def _write_outcome(directory: str, outcome: dict[str, Any]) -> None:
                 files.write_first(path, outcome)
             return files.make_durable(path)
         except OSError:
+            if not os.fstat(lock).st_nlink:
+                return None
             if len(outcome["trace"]) > _FEWEST_POINTS:
                 outcome["trace"] = outcome["trace"][::2]
             else:
                 time.sleep(_FULL_DISK_S)
 
 
-def _take_charge(directory: str) -> bool:
-    """Hold the run's lock for as long as we live; false when somebody runs it or has run it.
+def _take_charge(directory: str) -> int | None:
+    """Hold the run's lock for as long as we live, and return it; nothing when somebody runs it or has run it.
 
     Whoever asks how the run stands holds the lock for a moment, too: a lock that is taken does not mean that somebody is in charge.
     """
@@ -71,7 +77,7 @@ def _take_charge(directory: str) -> bool:
             held = False
         if any(os.path.exists(os.path.join(directory, name)) for name in (files.STARTED, files.OUTCOME)):
             os.close(lock)
-            return False
+            return None
         if held:
-            return True
+            return lock
         time.sleep(_LOCK_POLL_S)

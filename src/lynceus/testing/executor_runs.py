@@ -105,10 +105,15 @@ def _failures(ground: Ground) -> None:
         assert words in outcome.detail, f"{run!r}: {outcome.detail!r} does not speak of {words!r}"
 
 
+def _removed(folder: Path) -> bool:
+    shutil.rmtree(folder, ignore_errors=True)  # a supervisor may still be tidying up there
+    return not folder.exists()
+
+
 def _lost(ground: Ground) -> None:
     job = ground.job(("true",))
     ticket, _ = ground.run(job)
-    shutil.rmtree(ground.folder / "runs")
+    ground.eventually(lambda: _removed(ground.folder / "runs"), "the runs can be removed")
     with ground.executor(job) as executor:
         for gone in (ticket, f"{ticket}-never"):
             try:

@@ -43,12 +43,14 @@ def test_a_node_that_is_killed_costs_what_ran_and_the_trial_goes_elsewhere(tmp_p
             cluster.kill(doomed)
 
     with contextlib.closing(runs.executor):
+        began = time.monotonic()
         explore(study, runs.executor, WallClock(), tick=kill_the_node)
-        assert not runs.on_cluster()
+        passed = time.monotonic() - began
+        runs.nothing_on_cluster()
     first, *others = study.history
     assert (first.outcome.end, first.outcome.reason) == (End.FAILED, Reason.INFRA)
     assert "was lost; charged up to its last sign of life" in first.outcome.detail
-    assert 0.5 < first.outcome.seconds < 60
+    assert 0.5 < first.outcome.seconds < passed
     assert first.outcome.charged_usd == pytest.approx(first.outcome.seconds)
     runs.nobody_lives()
     # The same configuration again, on the other node, then the rest of the space.
@@ -66,7 +68,7 @@ def test_a_keeper_that_is_killed_takes_its_job_along(tmp_path: Path, cluster: Be
     outcome = runs.wait(ticket)
     assert (outcome.end, outcome.reason) == (End.FAILED, Reason.INFRA)
     runs.nobody_lives()
-    assert not runs.on_cluster()
+    runs.nothing_on_cluster()
     assert len(_folders(tmp_path / "node")) == 1  # nobody was left to remove it
     (tmp_path / "ready").unlink()
     again = runs.launch(number=1)
@@ -78,7 +80,7 @@ def test_a_keeper_that_is_killed_takes_its_job_along(tmp_path: Path, cluster: Be
 
 
 def test_a_run_gives_its_nodes_back_though_lynceus_is_gone(tmp_path: Path, cluster: Bench, line: Line) -> None:
-    runs = Runs(tmp_path, cluster.address, 'touch "$FOLDER/ready"; sleep 0.2; echo said', line=line)
+    runs = Runs(tmp_path, cluster.address, 'touch "$FOLDER/ready"; sleep 3; echo said', line=line)
     ticket = runs.launch()
     runs.until_there(ticket, "ready")
     until = time.monotonic() + 60
@@ -98,17 +100,15 @@ def test_the_last_words_of_a_run_that_was_ended_are_no_leftover(tmp_path: Path, 
     (held,) = runs.on_cluster()
     runs.executor.end(held)
     runs.nobody_lives()
-    until = time.monotonic() + 60
-    while runs.on_cluster():  # the cluster takes a moment to forget its keeper
-        assert time.monotonic() < until, runs.on_cluster()
-        time.sleep(0.1)
+    runs.nothing_on_cluster()
     for _ in range(2):
         line.ask("ship", name=f"{held.name}/alive", packed=base64.b64encode(b"1.5").decode())
         assert not runs.on_cluster()
 
 
 def test_several_nodes_know_each_other_and_end_together(tmp_path: Path, cluster: Bench, line: Line) -> None:
-    script = 'echo $$ >> "$FOLDER/pids"; echo "$LYNCEUS_NODE_IPS" > "$FOLDER/rank-$LYNCEUS_NODE_RANK"; '
+    script = 'echo $$ >> "$FOLDER/pids"; echo "$LYNCEUS_NODE_IPS" > "$FOLDER/.$LYNCEUS_NODE_RANK"; '
+    script += 'mv "$FOLDER/.$LYNCEUS_NODE_RANK" "$FOLDER/rank-$LYNCEUS_NODE_RANK"; '
     script += 'case $LYNCEUS_NODE_RANK in 0) while [ ! -e "$FOLDER/go" ]; do sleep 0.05; done; echo \'::lynceus {"loss": 2}\';; '
     script += '*) if [ "$LYNCEUS_NUM_NODES" = 2 ]; then echo odd >&2; exit 3; fi; sleep 1000;; esac'
     runs = Runs(tmp_path, cluster.address, script, line=line, num_nodes="${n}")
@@ -125,7 +125,7 @@ def test_several_nodes_know_each_other_and_end_together(tmp_path: Path, cluster:
     assert (two.end, two.reason) == (End.FAILED, Reason.JOB)
     assert "exit code 3: odd" in two.detail
     runs.nobody_lives()
-    assert not runs.on_cluster()
+    runs.nothing_on_cluster()
 
 
 def test_what_no_node_can_hold_is_a_sentence(tmp_path: Path, cluster: Bench, line: Line) -> None:
@@ -134,7 +134,7 @@ def test_what_no_node_can_hold_is_a_sentence(tmp_path: Path, cluster: Bench, lin
     assert (outcome.end, outcome.reason, outcome.charged_usd) == (End.FAILED, Reason.INFRA, 0.0)
     assert "no capacity for it: 1 node with 1 CPU, 1 p5.huge wanted for 0.5 s, but its nodes have" in outcome.detail
     assert "2 m.large" in outcome.detail
-    assert not runs.on_cluster()
+    runs.nothing_on_cluster()
 
 
 def test_a_queued_run_is_not_charged_for_waiting_and_can_be_cancelled(
@@ -145,17 +145,19 @@ def test_a_queued_run_is_not_charged_for_waiting_and_can_be_cancelled(
     first = runs.launch()
     runs.until_there(first, "at-0")
     second, third = runs.launch(number=1), runs.launch(number=2)
-    for _ in range(3):
+    queued = time.monotonic()
+    for _ in range(16):
         time.sleep(0.5)
         assert runs.executor.collect(second) is None
     runs.executor.cancel(third)
     ended = runs.wait(third)
     assert (ended.reason, ended.charged_usd, ended.detail) == (Reason.USER, 0.0, "ended on request before it began")
+    waited = time.monotonic() - queued
     (tmp_path / "go").touch()
     assert runs.wait(first).end is End.FINISHED
     later = runs.wait(second)
     assert later.end is End.FINISHED
-    assert later.seconds < 1.5
+    assert later.seconds < waited
     assert not (tmp_path / "at-2").exists()
 
 
@@ -170,7 +172,10 @@ def test_a_working_directory_is_shipped_or_must_be_seen(tmp_path: Path, cluster:
     assert outcome.end is End.FINISHED, outcome
     assert (tmp_path / "seen").read_text().split() == ["data", "tool"]
     assert (tmp_path / "in.txt").read_text() == "here"
-    assert not Path((tmp_path / "where").read_text().strip()).exists()  # nothing is left on the node
+    where = Path((tmp_path / "where").read_text().strip())
+    if where.exists():  # its keeper was ended while it tidied up; the next one on the node does it
+        assert runs.wait(runs.launch(number=1)).end is End.FINISHED
+    assert not where.exists(), "nothing is left on the node"
     unseen = tmp_path / "only here"
     shared = Runs(tmp_path, cluster.address, ("true",), line=line, workdir=unseen)
     shared.executor._options = shared.executor._options.model_copy(update={"workdir": "shared"})

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from local_runs import eventually
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.executor.command import LocalJob
 from lynceus.executor.executor import Belonging, Request
@@ -276,8 +277,8 @@ def test_a_bridge_that_dies_is_started_again(small: SmallSky, study: Callable[..
     while not (made.folder / "deeds").exists() and time.monotonic() < until:
         assert executor.collect(ticket) is None
         time.sleep(0.01)
-    assert executor._bridge._process is not None
-    os.kill(executor._bridge._process.pid, signal.SIGKILL)
+    assert executor._bridge._far is not None
+    os.kill(executor._bridge._far.process.pid, signal.SIGKILL)
     (made.folder / "go").touch()
     assert ended(executor, ticket).end is End.FINISHED
 
@@ -385,8 +386,34 @@ def test_a_python_without_skypilot_is_named(tmp_path: Path) -> None:
     bridge = Bridge(Path(sys.executable), tmp_path / "log")
     answer: Future[Any] = bridge.ask("hello")
     with pytest.raises(SkyError, match="has no SkyPilot"):
-        answer.result(30)
+        answer.result(60)
     bridge.close()
+
+
+def test_a_call_that_a_dead_process_left_open_fails_though_another_one_runs(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nsleep 1000 & echo $! >> {tmp_path}/children; wait\n")
+    python.chmod(0o755)
+    bridge = Bridge(python, tmp_path / "log")
+
+    def children() -> list[int]:
+        return [int(line) for line in (tmp_path / "children").read_text().split()]
+
+    first = bridge.ask("hello")
+    eventually((tmp_path / "children").exists)
+    eventually(children)
+    assert bridge._far is not None
+    os.kill(bridge._far.process.pid, signal.SIGKILL)  # its child holds the pipe open: nobody has noticed yet
+    bridge._far.process.wait()
+    second = bridge.ask("hello")
+    eventually(lambda: len(children()) == 2)
+    assert not first.done()
+    os.kill(children()[0], signal.SIGKILL)
+    with pytest.raises(SkyError, match="the process that speaks to SkyPilot ended"):
+        first.result(60)
+    assert not second.done(), "the other one goes on"
+    bridge.close()
+    os.kill(children()[1], signal.SIGKILL)
 
 
 def test_an_infinite_cap_is_no_cap(small: SmallSky, study: Callable[..., Study]) -> None:

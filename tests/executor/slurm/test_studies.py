@@ -1,6 +1,5 @@
 """Whole studies on the cluster, from a job file: the configuration chooses nodes, runs go side by side, secrets stay secret."""
 
-import contextlib
 import json
 import re
 import subprocess
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local_runs import eventually, processes_below
+from local_runs import eventually, files_below, holds, processes_below
 from lynceus.cli import main
 from slurm_bench import SlurmBench
 
@@ -147,10 +146,8 @@ def test_secrets_are_found_nowhere(
 
     def look() -> None:
         while not over.wait(0.1):
-            for path in (*Path("/proc").glob("[0-9]*/cmdline"), *slurm.folder.rglob("*")):
-                with contextlib.suppress(OSError):
-                    if path.is_file() and secret.encode() in path.read_bytes():
-                        seen.add(bytes(path))
+            places = (*Path("/proc").glob("[0-9]*/cmdline"), *files_below(slurm.folder))
+            seen.update(bytes(path) for path in places if holds(path, secret))
 
     watcher = threading.Thread(target=look)
     watcher.start()
@@ -166,9 +163,9 @@ def test_secrets_are_found_nowhere(
     assert "the token is ***" in texts[0]
     for text in [out, err, *texts]:
         assert secret not in text
-    looked = [path for folder in (tmp_path, slurm.folder) for path in folder.rglob("*") if path.is_file()]
+    looked = files_below(tmp_path, slurm.folder)
     assert any(path.name == "lynceus.db" for path in looked)
-    assert [path for path in looked if secret.encode() in path.read_bytes()] == []
+    assert [path for path in looked if holds(path, secret)] == []
 
 
 def test_a_killed_worker_is_resumed_without_a_second_start(slurm: SlurmBench, lynceus: Lynceus, tmp_path: Path) -> None:

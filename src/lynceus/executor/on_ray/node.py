@@ -108,9 +108,14 @@ class Work:
 
     def _make_folder(self, parcel: dict[str, Any], base: str) -> None:
         self._folder = os.path.join(base, f"{parcel['record']['run']}-{self._rank}")
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        self._lock = os.open(self._path(_KEPT), os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        while True:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                self._lock = os.open(self._path(_KEPT), os.O_RDWR | os.O_CREAT, 0o600)
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+                if os.fstat(self._lock).st_nlink:
+                    break
+                os.close(self._lock)  # another keeper took the folder for abandoned before we held it, and removed it
         for name, data in parcel["files"].items():
             with open(self._path(name), "wb") as file:
                 file.write(data)
@@ -212,9 +217,10 @@ def sweep(base: str, runner: str) -> list[str]:
     swept = []
     for name in os.listdir(base) if os.path.isdir(base) else ():
         folder = os.path.join(base, name)
-        if os.path.isdir(folder) and _abandoned(folder):
+        if os.path.isdir(folder) and (held := _claim(folder)) is not None:
             subprocess.run([sys.executable, "-I", "-S", runner, "end", folder], capture_output=True, check=False)
             shutil.rmtree(folder, ignore_errors=True)
+            os.close(held)
             swept.append(folder)
     return swept
 
@@ -222,26 +228,31 @@ def sweep(base: str, runner: str) -> list[str]:
 def abandoned(base: str) -> list[str]:
     """Folders of runs on this node whose keepers are gone."""
     base = base or os.path.join(tempfile.gettempdir(), f"lynceus-ray-{os.getuid()}")
-    names = os.listdir(base) if os.path.isdir(base) else ()
-    return [path for name in names if os.path.isdir(path := os.path.join(base, name)) and _abandoned(path)]
+    found = []
+    for name in os.listdir(base) if os.path.isdir(base) else ():
+        folder = os.path.join(base, name)
+        if os.path.isdir(folder) and (held := _claim(folder)) is not None:
+            os.close(held)
+            found.append(folder)
+    return found
 
 
-def _abandoned(folder: str) -> bool:
+def _claim(folder: str) -> int | None:
+    """Take a folder whose keeper is gone; nobody else gets it until the descriptor is closed. Nothing where it has a keeper."""
     try:
-        lock = os.open(os.path.join(folder, _KEPT), os.O_RDWR)
-    except FileNotFoundError:
+        held = os.open(os.path.join(folder, _KEPT), os.O_RDWR)
+    except FileNotFoundError:  # a keeper was about to make its lock, or died then
         with contextlib.suppress(OSError):
-            return time.time() - os.path.getmtime(folder) > _YOUNG_S
-        return False
+            return os.open(folder, os.O_RDONLY) if time.time() - os.path.getmtime(folder) > _YOUNG_S else None
+        return None
     except OSError:
-        return False
+        return None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    finally:
-        os.close(lock)
-    return True
+        os.close(held)
+        return None
+    return held
 
 
 def unpack(packed: bytes, folder: str) -> None:

@@ -30,6 +30,16 @@ class SkyError(InfrastructureError):
 
 
 @dataclass
+class _FarSide:
+    """A process and what it was asked; each has its own calls, so that those of a dead one are answered by its own listener."""
+
+    process: subprocess.Popen[str]
+    calls: dict[int, Future[Any]] = field(default_factory=dict)
+    over: bool = False
+    """Nobody listens to it any more."""
+
+
+@dataclass
 class Bridge:
     """Starts its process at the first call, and again after it died; a call that the dead one left open fails."""
 
@@ -43,8 +53,7 @@ class Bridge:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        self._calls: dict[int, Future[Any]] = {}
-        self._process: subprocess.Popen[str] | None = None
+        self._far: _FarSide | None = None
 
     def check(self) -> None:
         """Refuse an interpreter that is not there, before anything runs."""
@@ -58,20 +67,17 @@ class Bridge:
         """Ask for something; the answer comes when it comes."""
         future: Future[Any] = Future()
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
-                self._process = self._started()
+            if self._far is None or self._far.over or self._far.process.poll() is not None:
+                self._far = self._started()
             number = next(self._numbers)
-            self._calls[number] = future
-            assert self._process.stdin is not None
-            try:
-                self._process.stdin.write(json.dumps({"id": number, "do": do, **arguments}) + "\n")
-                self._process.stdin.flush()
-            except OSError:
-                del self._calls[number]
-                future.set_exception(SkyError([BRIDGE_ENDED], "the process that speaks to SkyPilot ended"))
+            self._far.calls[number] = future
+            assert self._far.process.stdin is not None
+            with contextlib.suppress(OSError):  # it ended just now: its listener, who waits for our lock, says why
+                self._far.process.stdin.write(json.dumps({"id": number, "do": do, **arguments}) + "\n")
+                self._far.process.stdin.flush()
         return future
 
-    def _started(self) -> subprocess.Popen[str]:
+    def _started(self) -> _FarSide:
         try:
             self.log.parent.mkdir(parents=True, exist_ok=True)
             with open(self.log, "ab") as log:
@@ -87,46 +93,52 @@ class Bridge:
                 )
         except OSError as error:
             raise InputError(f"executor.python: {self.python} cannot be started: {error.strerror}.") from error
-        threading.Thread(target=self._listen, args=(process,), daemon=True).start()
-        return process
+        far = _FarSide(process)
+        threading.Thread(target=self._listen, args=(far,), daemon=True).start()
+        return far
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
+    def _listen(self, far: _FarSide) -> None:
+        process = far.process
         assert process.stdout is not None
         why = SkyError([BRIDGE_ENDED], f"the process that speaks to SkyPilot ended; {self.log} says why")
         for line in process.stdout:
+            if not line.endswith("\n"):  # it was killed in the middle of a word
+                break
             said = json.loads(line)
             if said["id"] == 0:  # SkyPilot cannot even be imported
                 why = SkyError(said["error"]["kinds"], f"{self.python} has no SkyPilot: {said['error']['text']}")
                 continue
             with self._lock:
-                future = self._calls.pop(said["id"], None)
+                future = far.calls.pop(said["id"], None)
             if future is not None and "error" in said:
                 future.set_exception(SkyError(said["error"]["kinds"], said["error"]["text"]))
             elif future is not None:
                 future.set_result(said["result"])
         process.stdout.close()
         process.wait()
-        with contextlib.suppress(OSError):
-            assert process.stdin is not None
-            process.stdin.close()
         with self._lock:
-            if self._process is not process:
-                return
-            left, self._calls, self._process = self._calls, {}, None
-        for future in left.values():
+            far.over = True
+            left = list(far.calls.values())
+            far.calls.clear()
+            with contextlib.suppress(OSError):
+                assert process.stdin is not None
+                process.stdin.close()
+        for future in left:
             future.set_exception(why)
 
     def close(self) -> None:
         """Let go of the process; what the API server was asked for goes on."""
         with self._lock:
-            process, self._process = self._process, None
-            self._calls.clear()
-        if process is not None:
+            far, self._far = self._far, None
+            if far is None:
+                return
+            far.calls.clear()
+            process = far.process
             with contextlib.suppress(OSError):
                 assert process.stdin is not None
                 process.stdin.close()
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
