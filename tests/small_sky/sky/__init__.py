@@ -140,26 +140,30 @@ def _submitted(task: Task, cluster: str, folder: Path) -> str:
     shutil.copytree(task.config["workdir"], home / "sky_workdir", dirs_exist_ok=True, symlinks=True)
     with _locked():
         job = len(list(folder.glob("job-*"))) + 1
-        (folder / f"job-{job}").mkdir()
-    place = folder / f"job-{job}"
-    (place / "name").write_text(task.config["name"])
-    (place / "command").write_text(task.config["run"])
-    ranks = range(task.config["num_nodes"])
-    lines = " & ".join(
-        f'SKYPILOT_NODE_RANK={rank} bash "{place}/command" || echo $? >> "{place}/failed"' for rank in ranks
-    )
-    script = f'{lines} & wait; [ -e "{place}/failed" ] && echo 1 > "{place}/rc" || echo 0 > "{place}/rc"'
-    with open(place / "log", "wb") as log:
-        process = subprocess.Popen(
-            ["bash", "-c", script],
-            cwd=home / "sky_workdir",
-            env={**os.environ, "HOME": str(home), _MARK: cluster, **task.config.get("envs", {})},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
+        place, making = folder / f"job-{job}", folder / f"making-{uuid.uuid4().hex}"
+        making.mkdir()
+        (making / "name").write_text(task.config["name"])
+        (making / "command").write_text(task.config["run"])
+        ranks = range(task.config["num_nodes"])
+        lines = " & ".join(
+            f'SKYPILOT_NODE_RANK={rank} bash "{place}/command" || echo $? >> "{place}/failed"' for rank in ranks
         )
-    (place / "pid").write_text(str(process.pid))
+        # An API server takes a job as a whole or not at all, also when the bridge is killed in the middle of asking for it.
+        begun = f'until [ -e "{place}/pid" ]; do [ -e /proc/{os.getpid()} ] || exit 1; sleep 0.01; done'
+        end = f'wait; [ -e "{place}/failed" ] && rc=1 || rc=0; echo $rc > "{place}/rc.new"; mv "{place}/rc.new" "{place}/rc"'
+        script = f"{begun}; {lines} & {end}"
+        with open(making / "log", "wb") as log:
+            process = subprocess.Popen(
+                ["bash", "-c", script],
+                cwd=home / "sky_workdir",
+                env={**os.environ, "HOME": str(home), _MARK: cluster, **task.config.get("envs", {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        (making / "pid").write_text(str(process.pid))
+        making.rename(place)
     return _answer((job, None))
 
 
@@ -175,11 +179,10 @@ def _alive(pid: int) -> bool:
 def _state(place: Path) -> str:
     if (place / "cancelled").exists():
         return "CANCELLED"
+    alive = _alive(int((place / "pid").read_text()))  # asked first: it may write its end, and be gone, at any moment
     if (place / "rc").exists():
         return "SUCCEEDED" if (place / "rc").read_text().strip() == "0" else "FAILED"
-    if not (place / "pid").exists() or _alive(int((place / "pid").read_text())):
-        return "RUNNING"
-    return "FAILED"
+    return "RUNNING" if alive else "FAILED"
 
 
 def tail_logs(cluster: str, job: int, follow: bool, output_stream) -> int:
