@@ -140,13 +140,14 @@ _STATISTICS: Mapping[Statistic, str] = MappingProxyType(
         "p90": "90th percentile",
         "mean": "mean",
         "found": "mean of those with any",
-        "share": "share of seeds",
     }
 )
 
 
 def _asked(figure: FigureSpec) -> str:
     """What is drawn, for an axis: a quantity with its unit, and which statistic of it over seeds."""
+    if figure.statistic == "share":
+        return f"share of seeds that got there\n({NAMES[figure.quantity].format(level=figure.level)})"
     return f"{NAMES[figure.quantity].format(level=figure.level)}\n{_STATISTICS[figure.statistic]}"
 
 

@@ -137,6 +137,8 @@ def _draw(
         if figure["kind"] in ("cdf", "cno-by-money"):
             axis.set_xscale("log")
             _plain(axis.xaxis)
+    if panel["y"].startswith("share"):
+        axis.set_ylim(0, 1.03)
     axis.set_title(panel["title"], fontsize=9)
     axis.set_xlabel(panel["x"], fontsize=8)
     axis.set_ylabel(panel["y"], fontsize=8)

@@ -139,11 +139,11 @@ def _row(evidence: Evidence, place: Place) -> dict[str, Any]:
 
 def _across(evidence: Evidence) -> list[dict[str, Any]]:
     """Every competitor against every baseline over all jobs, for each variant and level."""
-    spec, policies = evidence.experiment.spec, evidence.experiment.policies
+    spec, policies, variants = evidence.experiment.spec, evidence.experiment.policies, evidence.experiment.variants
     bases = list(dict.fromkeys([spec.baseline or policies[0], *spec.also])) if policies else []
     found: list[dict[str, Any]] = []
     for base in bases:
-        for variant in evidence.experiment.variants:
+        for variant in variants:
             for level in spec.levels:
                 rows = [
                     _compared(pairs, {"base": base, "policy": policy, "variant": variant, "cno": level})
@@ -152,8 +152,10 @@ def _across(evidence: Evidence) -> list[dict[str, Any]]:
                 ]
                 corrected = holm([row["p_jobs"] for row in rows])
                 found += [row | {"p_jobs": written(p)} for row, p in zip(rows, corrected, strict=True)]
-    order = {policy: place for place, policy in enumerate(policies)}
-    return sorted(found, key=lambda row: (bases.index(row["base"]), row["variant"] or "", order[row["policy"]]))
+    return sorted(
+        found,
+        key=lambda row: (bases.index(row["base"]), variants.index(row["variant"]), policies.index(row["policy"])),
+    )
 
 
 def _compared(pairs: Pairs, where: dict[str, Any]) -> dict[str, Any]:
