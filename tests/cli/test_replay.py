@@ -164,7 +164,9 @@ def test_help_loads_neither_numbers_nor_models():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_ctrl_c_ends_with_130_without_a_traceback_and_leaves_no_worker(spec, tmp_path):
+@pytest.mark.parametrize("everybody", [False, True], ids=["kill -INT", "as a terminal does"])
+@pytest.mark.parametrize("later_s", [0.0, 1.0])
+def test_ctrl_c_ends_with_130_without_a_traceback_and_leaves_no_worker(spec, tmp_path, everybody, later_s):
     script = "from lynceus.cli import main; main()"
     options = ["--seeds", "100000", "--workers", "2", "--to-end", "--trace", str(tmp_path / "t.jsonl")]
     command = [sys.executable, "-c", script, "replay", spec, "-p", "random", *options]
@@ -172,8 +174,8 @@ def test_ctrl_c_ends_with_130_without_a_traceback_and_leaves_no_worker(spec, tmp
     began = time.monotonic()
     while not list(tmp_path.glob(".t.jsonl.*")) and time.monotonic() - began < 60:
         time.sleep(0.1)
-    time.sleep(1.0)
-    child.send_signal(signal.SIGINT)
+    time.sleep(later_s)
+    (os.killpg if everybody else os.kill)(child.pid, signal.SIGINT)
     _, err = child.communicate(timeout=60)  # returns only when every process that holds the pipes is gone
     assert child.returncode == 130, err
     assert "Traceback" not in err

@@ -5,16 +5,15 @@ An engine hands back every cell that ended, in whatever order, and a sentence fo
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Protocol
 
 from lynceus.errors import InputError, MissingExtraError
 from lynceus.lab.cell import Cell, Done, run_cell
-from lynceus.replay.campaign import end_with_parent, one_thread_each
+from lynceus.replay.pool import pool_of
 
 
 @dataclass(frozen=True)
@@ -83,33 +82,23 @@ class Processes:
 
 def _pool(coming: Iterator[Cell], workers: int) -> Generator[Done | Crashed, None, list[Cell]]:
     """Results until no cells come any more or a process dies; returned are the cells that were under way then."""
-    before = set(multiprocessing.active_children())
-    with one_thread_each():
-        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=end_with_parent)
-        running: dict[Future[Done | Crashed], Cell] = {}
-        try:
-            while True:
-                # A short queue: Ctrl-C then has little to throw away, and memory holds few results.
-                while len(running) < 2 * workers and (cell := next(coming, None)) is not None:
-                    try:
-                        running[pool.submit(attempt, cell)] = cell
-                    except BrokenProcessPool:
-                        return [*running.values(), cell]
-                if not running:
-                    return []
-                lost = []
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    cell = running.pop(future)
-                    if isinstance(future.exception(), BrokenProcessPool):
-                        lost.append(cell)
-                    else:
-                        yield future.result()
-                if lost:
-                    return [*lost, *running.values()]
-        except BaseException:
-            for child in set(multiprocessing.active_children()) - before:
-                child.terminate()
-            raise
-        finally:
-            # Waited for: at the end of the program Python would wake a pool that is closing, and complain about its closed pipe.
-            pool.shutdown(wait=True, cancel_futures=True)
+    running: dict[Future[Done | Crashed], Cell] = {}
+    with pool_of(workers) as pool:
+        while True:
+            # A short queue: Ctrl-C then has little to throw away, and memory holds few results.
+            while len(running) < 2 * workers and (cell := next(coming, None)) is not None:
+                try:
+                    running[pool.submit(attempt, cell)] = cell
+                except BrokenProcessPool:
+                    return [*running.values(), cell]
+            if not running:
+                return []
+            lost = []
+            for future in pool.ended(running):
+                cell = running.pop(future)
+                if isinstance(future.exception(), BrokenProcessPool):
+                    lost.append(cell)
+                else:
+                    yield future.result()
+            if lost:
+                return [*lost, *running.values()]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import signal
-import threading
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.policy import Policy
 from lynceus.replay.job import ReplayJob
+from lynceus.replay.pool import pool_of
 from lynceus.replay.run import Replay, Until, replay
+
+_AHEAD = 8
+"""Replays that wait for each process: enough that none of them idles, few enough that Ctrl-C has little to throw away."""
 
 
 @dataclass(frozen=True)
@@ -71,62 +71,23 @@ def run_campaign(campaign: Campaign, workers: int = 1, progress: Progress | None
 
 
 def _in_processes(campaign: Campaign, workers: int, progress: Progress | None) -> list[Replay]:
-    before = set(multiprocessing.active_children())
-    with one_thread_each():
-        pool = ProcessPoolExecutor(
-            workers, multiprocessing.get_context("spawn"), initializer=_adopt, initargs=(campaign,)
-        )
-        try:
-            futures = [pool.submit(_replay, number) for number in range(campaign.size)]
-            if progress is not None:
-                for future in futures:
-                    future.add_done_callback(_reporter(progress))
-            return [future.result() for future in futures]
-        except BrokenProcessPool:
-            raise InfrastructureError(
-                "replay: a worker process died (out of memory, or killed); try again with fewer --workers."
-            ) from None
-        except BaseException:
-            # Waiting for replays that nobody wants would make Ctrl-C look ignored.
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in set(multiprocessing.active_children()) - before:
-                child.terminate()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _reporter(progress: Progress) -> Callable[[Future[Replay]], None]:
-    def report(future: Future[Replay]) -> None:
-        if not future.cancelled() and future.exception() is None:
-            progress(future.result())
-
-    return report
-
-
-@contextlib.contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Workers inherit one thread per library, because several processes with several threads each fight for the cores."""
-    names = ("LYNCEUS_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    added = [name for name in names if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, "1"))
+    done: dict[int, Replay] = {}
+    running: dict[Future[Replay], int] = {}
+    coming = iter(range(campaign.size))
     try:
-        yield
-    finally:
-        for name in added:
-            del os.environ[name]
-
-
-def end_with_parent() -> None:
-    """Bind a worker to its parent: Ctrl-C ends it at once, the parent speaks for it; and it does not outlive a parent that is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_follow, daemon=True).start()
-
-
-def _follow() -> None:
-    if (parent := multiprocessing.parent_process()) is not None:
-        parent.join()
-        os._exit(1)
+        with pool_of(workers, _adopt, campaign) as pool:
+            while len(done) < campaign.size:
+                for number in itertools.islice(coming, _AHEAD * workers - len(running)):
+                    running[pool.submit(_replay, number)] = number
+                for future in pool.ended(running):
+                    made = done[running.pop(future)] = future.result()
+                    if progress is not None:
+                        progress(made)
+    except BrokenProcessPool:
+        raise InfrastructureError(
+            "replay: a worker process died (out of memory, or killed); try again with fewer --workers."
+        ) from None
+    return [done[number] for number in range(campaign.size)]
 
 
 _campaign: Campaign | None = None
@@ -136,7 +97,6 @@ _campaign: Campaign | None = None
 def _adopt(campaign: Campaign) -> None:
     global _campaign
     _campaign = campaign
-    end_with_parent()
 
 
 def _replay(number: int) -> Replay:
