@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from crash_worker import executor_of, study_of
-from local_runs import eventually, processes_below
-from lynceus.errors import InfrastructureError
+from local_runs import belongings_of, eventually, processes_below
 from lynceus.executor.executor import Belonging
 from lynceus.ledger.sql import Storage
 from lynceus.supervisor import files
@@ -115,16 +114,7 @@ class LeakCampaign:
         study._ledger._engine.dispose()  # type: ignore[attr-defined]
         if self._sweeper is None:
             self._sweeper = executor_of(self._asked, study.problem)
-        found: list[Belonging] = []
-
-        def listed() -> bool:
-            try:
-                found[:] = self._sweeper.belongings()
-            except InfrastructureError:
-                return False  # a starved cluster takes longer than the executor waits for an answer
-            return True
-
-        eventually(listed)
+        found = belongings_of(self._sweeper)
         return [one for one in found if one.identity == study.identity and one.kind != "directory"]
 
     def _sweep(self) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lynceus.errors import InfrastructureError
 from lynceus.executor.command import LocalJob
-from lynceus.executor.executor import Request
+from lynceus.executor.executor import Belonging, Request, Sweeps
 from lynceus.executor.local import LocalExecutor, Shape
 from lynceus.history import Outcome
 from lynceus.problem import Budget, Problem
@@ -64,6 +65,21 @@ def eventually(happened: Callable[[], object]) -> None:
     while not happened():
         assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.005)
+
+
+def belongings_of(executor: Sweeps) -> list[Belonging]:
+    """What an executor lists as its own; a starved cluster takes longer than executors wait for an answer, and is asked again."""
+    found: list[Belonging] = []
+
+    def listed() -> bool:
+        try:
+            found[:] = executor.belongings()
+        except InfrastructureError:
+            return False
+        return True
+
+    eventually(listed)
+    return found
 
 
 def files_below(*folders: Path) -> list[Path]:

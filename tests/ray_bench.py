@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ports import free_ports
 
 _SMALL = {"object_store_memory": 80 << 20, "include_dashboard": False}
 
@@ -88,9 +89,7 @@ class Bench:
 
     def client(self) -> str:
         """An address `ray://…` by which the cluster can be reached from anywhere."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        [port] = free_ports(1)
         command = [sys.executable, "-m", "ray.util.client.server", f"--address={self.address}", f"--port={port}"]
         self._clients.append(
             subprocess.Popen(

@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from local_runs import eventually
-from lynceus.errors import InfrastructureError
+from local_runs import belongings_of, eventually
 from lynceus.executor.command import LocalJob
 from lynceus.executor.executor import Belonging, Request
 from lynceus.executor.on_ray.executor import RayExecutor
@@ -61,16 +60,7 @@ class Runs:
 
     def on_cluster(self) -> list[Belonging]:
         """What of these runs is on the cluster."""
-        found: list[Belonging] = []
-
-        def listed() -> bool:
-            try:
-                found[:] = self.executor.belongings()
-            except InfrastructureError:
-                return False  # a starved cluster takes longer than the executor waits for an answer
-            return True
-
-        eventually(listed)
+        found = belongings_of(self.executor)
         return [
             one for one in found if one.identity == self.identity and one.number is not None and one.kind != "directory"
         ]

@@ -10,7 +10,6 @@ import getpass
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import slurm_bench
+from ports import free_ports
 
 PYTHON = Path(__file__).parents[1] / ".venv-skypilot" / "bin" / "python"
 """Made by `make skypilot`."""
@@ -76,7 +76,7 @@ def skypilot_bench(folder: Path) -> Iterator[Bench]:
         (folder / name).mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     slurm = slurm_bench.SlurmBench(folder / "slurm", more=f"PrologSlurmctld={_uv_for_nodes(folder)}\n")
-    bench = Bench(folder, slurm, _free_port())
+    bench = Bench(folder, slurm, free_ports(1)[0])
     with contextlib.ExitStack() as down:
         down.callback(_name_nodes, folder, [])
         _name_nodes(folder, list(slurm.nodes))
@@ -92,12 +92,6 @@ def skypilot_bench(folder: Path) -> Iterator[Bench]:
 def _stop_api(bench: Bench) -> None:
     with contextlib.suppress(RuntimeError, subprocess.TimeoutExpired):
         bench.sky("api", "stop", timeout_s=60)
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 _HOSTS = Path("/etc/hosts")
@@ -157,7 +151,7 @@ def _package_sources() -> dict[str, str]:
 @contextlib.contextmanager
 def _sshd(bench: Bench) -> Iterator[None]:
     """The way into the cluster, for one key, on loopback; SkyPilot is told of it."""
-    folder, port = bench.folder, _free_port()
+    folder, port = bench.folder, free_ports(1)[0]
     for name in ("host_key", "user_key"):
         (folder / name).unlink(missing_ok=True)
         _said(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], dict(os.environ), 60.0)

@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ports import free_ports
 from slurm_bench import SlurmBench
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -128,9 +128,7 @@ def spark_baseline_usd(folder: Path) -> float:
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs a JDK: apt-get install openjdk-17-jre-headless")
 def test_spark_local_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A master and two unequal workers, really started; executors run where the configuration says."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("SPARK_DEMO_PORT", str(free.getsockname()[1]))
+    monkeypatch.setenv("SPARK_DEMO_PORT", str(free_ports(1)[0]))
     folder = tmp_path / "spark-local-cluster"
     try:
         found, rows = searched("spark-local-cluster", tmp_path, None)

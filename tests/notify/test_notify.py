@@ -30,6 +30,7 @@ from lynceus.policy import preset
 from lynceus.problem import Budget, Problem
 from lynceus.space import Integer, Space
 from lynceus.study import Study
+from ports import free_ports
 
 SECRET = "T0K3N-in-the-path"
 
@@ -89,17 +90,10 @@ def post_office() -> Iterator[tuple[Letters, int]]:
 
     office = Controller(letters, "127.0.0.1", 0, authenticator=knows, auth_require_tls=False, ready_timeout=60)
     # Port 0 is ours to find out; the controller's own check wants to know it beforehand.
-    office.port = _free_port()
+    [office.port] = free_ports(1)
     office.start()
     yield letters, office.port
     office.stop()
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def a_study(url: str, usd: float = 100.0, name: str = "told") -> Study:
@@ -197,7 +191,7 @@ def test_receivers_that_fail_are_tried_again_and_never_harm(hook: Hook, tmp_path
     with caplog.at_level(logging.WARNING):
         courier = Courier(
             [
-                Webhook("webhook 1", f"http://127.0.0.1:{_free_port()}/{SECRET}"),
+                Webhook("webhook 1", f"http://127.0.0.1:{free_ports(1)[0]}/{SECRET}"),
                 Webhook("webhook 2", f"no-address {SECRET}"),
                 Webhook("webhook 3", f"file:///{SECRET}"),
                 Webhook("webhook 4", hook.url),
@@ -241,7 +235,7 @@ def test_mail(post_office: tuple[Letters, int], tmp_path: Path) -> None:
     with pytest.raises(UndeliveredError):
         Mail(("a@example.org",), "l@example.org", "127.0.0.1", port, "starttls").tell(occasion)
     with pytest.raises(UndeliveredError):
-        Mail(("a@example.org",), "l@example.org", "127.0.0.1", _free_port(), "none").tell(occasion)
+        Mail(("a@example.org",), "l@example.org", "127.0.0.1", free_ports(1)[0], "none").tell(occasion)
     assert SECRET not in repr(known)
 
 

@@ -21,6 +21,7 @@ from lynceus.executor.on_ray.line import Line
 from lynceus.history import End, Reason
 from lynceus.policy import preset
 from lynceus.study import Study
+from ports import free_ports
 from ray_bench import Bench, bench
 from ray_runs import Runs, parent_of
 
@@ -263,9 +264,7 @@ def test_a_job_that_uses_ray_gets_what_its_trial_has_set_aside(tmp_path: Path, c
 
 @pytest.mark.slow
 def test_a_cluster_that_was_restarted_has_lost_its_runs(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    [port] = free_ports(1)
     with bench(num_cpus=2, gcs_server_port=port) as first:
         runs = Runs(tmp_path, first.address, _LONG)
         ticket = runs.launch()
@@ -311,9 +310,7 @@ class _Wire:
     def __init__(self, target: str) -> None:
         host, _, port = target.removeprefix("ray://").partition(":")
         self._target = (host, int(port))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        [self._port] = free_ports(1)
         self.address = f"ray://127.0.0.1:{self._port}"
         self._server: socket.socket | None = None
         self._pairs: list[socket.socket] = []
