@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-KERNEL := $(wildcard src/lynceus/surrogate/_kernel/*.c src/lynceus/surrogate/_kernel/*.h)
+KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h)
 
 .PHONY: demo test test-all system slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
 
@@ -41,7 +41,7 @@ slurm-accounts:
 
 # A Slurm of four nodes on this machine: the conformance suite, the faults, limits of accounts, and 120 crashes that leave nothing.
 slurm: $(STAMP) slurm-packages slurm-accounts
-	$(BIN)/pytest -m "slow or not slow" tests/executor/slurm tests/examples -k slurm
+	$(BIN)/pytest -m "slow or not slow" tests/executors/slurm tests/examples -k slurm
 
 # Spark and, where it is missing, a JDK; then the example that needs them.
 spark: $(STAMP)
@@ -51,7 +51,7 @@ spark: $(STAMP)
 
 # A real Ray cluster of several nodes on this machine: the conformance suite, the faults, and a hundred crashes that leave nothing.
 ray: $(STAMP)
-	$(BIN)/pytest -m "slow or not slow" tests/executor/on_ray tests/examples -k ray
+	$(BIN)/pytest -m "slow or not slow" tests/executors/ray tests/examples -k ray
 
 # SkyPilot in an environment of its own, and what its bench needs: an sshd on loopback in front of a Slurm on loopback.
 skypilot: .venv-skypilot/.installed
@@ -62,7 +62,7 @@ skypilot: .venv-skypilot/.installed
 
 # The nightly tests: every promise of an executor, kept by SkyPilot on the bench. They take an hour or more.
 test-skypilot: $(STAMP) skypilot
-	$(BIN)/pytest -m "slow or not slow" tests/executor/skypilot tests/test_estimate.py -v --durations=0
+	$(BIN)/pytest -m "slow or not slow" tests/executors/skypilot tests/analysis/test_time_estimator.py -v --durations=0
 
 .venv-skypilot/.installed: requirements-skypilot.txt
 	test -d .venv-skypilot || $(PYTHON) -m venv .venv-skypilot
@@ -79,11 +79,11 @@ WORKERS ?= 2
 ENGINE  ?= local
 reproduce: $(STAMP)
 	$(BIN)/lynceus lab run --quick --workers $(WORKERS) --engine $(ENGINE)
-	$(BIN)/lynceus lab report --quick --out .lynceus/results --page .lynceus/results.md
+	$(BIN)/lynceus lab report --quick --summaries .lynceus/summaries
 
 reproduce-full: $(STAMP) peers
 	$(BIN)/lynceus lab run --all --workers $(WORKERS) --engine $(ENGINE)
-	$(BIN)/lynceus lab report
+	$(BIN)/lynceus lab report --page docs/results.md
 
 # The libraries that Lynceus is measured against live in an environment of their own.
 peers: .venv-peers/.installed

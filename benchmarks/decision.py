@@ -1,8 +1,8 @@
 """How long one decision takes: python -m benchmarks.decision [--growth] [--plot FILE].
 
-Depth 0 to 3 on 384 configurations with 40 observations and 10 trees; the same beside one scikit-learn forest on the same data;
-large spaces with a shortlist, and how often the shortlist finds what the full look-ahead finds; start-up; memory.
-The smallest of several repetitions is printed next to the median, so that a busy machine shows.
+Depth 0 to 3 on 384 configurations with 40 observations and 10 trees, compared with one scikit-learn forest on the same data;
+large spaces with a shortlist, and how often the shortlist finds the row of the full look-ahead; start-up; memory.
+The smallest of several repetitions is printed next to the median, because the machine may be busy.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import worlds
-from lynceus.acquisition.gains import ConstrainedImprovement
-from lynceus.choose import Rollout, TopRows
-from lynceus.policy import Policy, decide, preset
-from lynceus.stopping import Never
-from lynceus.surrogate.trees import Trees, kernel_threads
+from benchmarks import problems
+from benchmarks.problems import decide
+from lynceus.acquisition.functions import ConstrainedImprovement
+from lynceus.models.trees import Trees, kernel_threads
+from lynceus.policy.planners.lookahead import Lookahead
+from lynceus.policy.planners.shortlist import TopRows
+from lynceus.policy.policy import Policy
+from lynceus.policy.presets import preset
+from lynceus.policy.stopping import Never
 
 CONSOLE = Console(width=110)
 
@@ -44,11 +47,11 @@ def timed(work: Callable[[], object], least: int = 3, most_s: float = 3.0) -> tu
 
 
 def planner(depth: int, shortlist: int | None = None) -> Policy:
-    """The published planner alone, without its initial design, so that every history asks the model."""
-    rollout = Rollout(
+    """The published planner alone, without its initial design, so that every decision uses the model."""
+    lookahead = Lookahead(
         ConstrainedImprovement(), depth=depth, shortlist=None if shortlist is None else TopRows(shortlist)
     )
-    return Policy("benchmark", rollout, Trees())
+    return Policy("benchmark", lookahead, Trees())
 
 
 def default_planner() -> Policy:
@@ -58,16 +61,16 @@ def default_planner() -> Policy:
 
 
 def decision(configurations: int, runs: int, policy: Policy) -> tuple[float, float]:
-    task, times = worlds.problem(configurations)
-    seen = worlds.history(task, times, runs)
+    task, times = problems.problem(configurations)
+    seen = problems.observations(task, times, runs)
     return timed(lambda: decide(task, policy, seen, seed=1))
 
 
 def depths() -> None:
     from sklearn.ensemble import RandomForestRegressor
 
-    task, times = worlds.problem(384)
-    seen = worlds.history(task, times, 40)
+    task, times = problems.problem(384)
+    seen = problems.observations(task, times, 40)
     rows = np.array([each.row for each in seen])
     costs = np.array([task.cost(each.row, each.outcome.seconds) for each in seen])
     features = task.space.features
@@ -77,11 +80,11 @@ def depths() -> None:
 
     reference, _ = timed(forest)
     table = Table(title=f"One decision: 384 configurations, 40 observations, 10 trees, {kernel_threads()} threads")
-    for heading in ("look-ahead", "smallest ms", "median ms", "goal ms", "× one scikit-learn forest fit + predict"):
+    for heading in ("look-ahead", "smallest ms", "median ms", "target ms", "× one scikit-learn forest fit + predict"):
         table.add_column(heading, justify="right")
-    for depth, goal in enumerate((1, 20, 100, 400)):
+    for depth, wanted in enumerate((1, 20, 100, 400)):
         least, middle = decision(384, 40, planner(depth))
-        table.add_row(str(depth), f"{least * 1e3:.2f}", f"{middle * 1e3:.2f}", str(goal), f"{least / reference:.2f}")
+        table.add_row(str(depth), f"{least * 1e3:.2f}", f"{middle * 1e3:.2f}", str(wanted), f"{least / reference:.2f}")
     default, middle = decision(384, 40, default_planner())
     table.add_row("default policy", f"{default * 1e3:.2f}", f"{middle * 1e3:.2f}", "100", f"{default / reference:.2f}")
     table.add_row("scikit-learn", f"{reference * 1e3:.2f}", "", "", "1.00")
@@ -90,60 +93,60 @@ def depths() -> None:
 
 def large() -> None:
     table = Table(title="Large spaces, 40 observations")
-    for heading in ("configurations", "look-ahead", "shortlist", "smallest s", "median s", "goal s"):
+    for heading in ("configurations", "look-ahead", "shortlist", "smallest s", "median s", "target s"):
         table.add_column(heading, justify="right")
     for configurations, depth, shortlist in ((5_000, 2, 32), (50_000, 0, None), (50_000, 2, 32)):
         least, middle = decision(configurations, 40, planner(depth, shortlist))
-        goal = "1" if (configurations, depth) != (50_000, 2) else "–"
-        table.add_row(f"{configurations:,}", str(depth), str(shortlist or "–"), f"{least:.3f}", f"{middle:.3f}", goal)
+        wanted = "1" if (configurations, depth) != (50_000, 2) else "–"
+        table.add_row(f"{configurations:,}", str(depth), str(shortlist or "–"), f"{least:.3f}", f"{middle:.3f}", wanted)
     least, middle = decision(50_000, 40, default_planner())
     table.add_row("50,000", "default policy", "–", f"{least:.3f}", f"{middle:.3f}", "1")
     CONSOLE.print(table)
 
 
-def agreement(situations: int = 20) -> None:
+def agreement(states: int = 20) -> None:
     table = Table(
-        title=f"How often a shortlist finds the row of the full look-ahead (depth 2, {situations} situations of 384)"
+        title=f"How often a shortlist finds the row of the full look-ahead (depth 2, {states} states of 384 rows)"
     )
     for heading in ("shortlist", "same row", "score of its row / best score, mean"):
         table.add_column(heading, justify="right")
-    task, times = worlds.problem(384)
+    task, times = problems.problem(384)
     for size in (8, 16, 32, 64):
-        same, worth = [], []
-        for seed in range(situations):
-            seen = worlds.history(task, times, 12 + 2 * seed, seed=seed)
+        same, scores = [], []
+        for seed in range(states):
+            seen = problems.observations(task, times, 12 + 2 * seed, seed=seed)
             full = decide(task, planner(2), seen, seed=seed)
             short = decide(task, planner(2, size), seen, seed=seed)
             same.append(full.row == short.row)  # type: ignore[union-attr]
-            worth.append(short.plan.score / full.plan.score)  # type: ignore[union-attr]
-        table.add_row(str(size), f"{np.mean(same):.0%}", f"{np.mean(worth):.3f}")
+            scores.append(short.plan.score / full.plan.score)  # type: ignore[union-attr]
+        table.add_row(str(size), f"{np.mean(same):.0%}", f"{np.mean(scores):.3f}")
     CONSOLE.print(table)
 
 
 def start_up() -> None:
     first = (
-        "from benchmarks import worlds; from benchmarks.decision import planner; from lynceus.policy import decide;"
-        "task, times = worlds.problem(384); decide(task, planner(2), worlds.history(task, times, 12), seed=1)"
+        "from benchmarks import problems; from benchmarks.decision import planner; from benchmarks.problems import decide;"
+        "task, times = problems.problem(384); decide(task, planner(2), problems.observations(task, times, 12), seed=1)"
     )
     table = Table(title="A new process, smallest of 5 (seconds, the interpreter's own start included)")
     table.add_column("what")
     table.add_column("s", justify="right")
-    table.add_column("goal s", justify="right")
-    for what, code, goal in (
+    table.add_column("target s", justify="right")
+    for what, code, wanted in (
         ("python -c pass", "pass", "–"),
         ("import lynceus", "import lynceus", "0.5"),
         ("first decision, look-ahead 2", first, "1"),
     ):
         least = min(_wall([sys.executable, "-c", code]) for _ in range(5))
-        table.add_row(what, f"{least:.2f}", goal)
+        table.add_row(what, f"{least:.2f}", wanted)
     CONSOLE.print(table)
 
 
 def memory() -> None:
     table = Table(title="Largest resident memory of a process that decides once (40 observations)")
-    for heading in ("configurations", "look-ahead", "MB", "goal MB"):
+    for heading in ("configurations", "look-ahead", "MB", "target MB"):
         table.add_column(heading, justify="right")
-    for configurations, depth, shortlist, goal in (
+    for configurations, depth, shortlist, wanted in (
         (384, 2, None, 500),
         (384, 3, None, 500),
         (50_000, 0, None, 2000),
@@ -154,7 +157,7 @@ def memory() -> None:
             f"decision({configurations}, 40, planner({depth}, {shortlist})); print(peak_kb())"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        table.add_row(f"{configurations:,}", str(depth), f"{int(done.stdout) / 1024:.0f}", str(goal))
+        table.add_row(f"{configurations:,}", str(depth), f"{int(done.stdout) / 1024:.0f}", str(wanted))
     CONSOLE.print(table)
 
 

@@ -1,10 +1,10 @@
-"""What an executor costs in seconds per trial, around a job that does nothing.
+"""What an executor costs in seconds per trial, for a job that does nothing.
 
     python -m benchmarks.executors local slurm
 
-`one` is a trial from its launch until its outcome is known, one after another; `four` is the same with four trials under way, per trial.
-What a job itself takes (a millisecond) is part of it; deciding and storing are not. The machine's load average before and after is printed,
-because on a busy machine everything takes longer.
+`one` is a trial from its launch until its outcome is known, one after another; `four` is the same with four trials at a time, per trial.
+It includes the job itself (a millisecond), but neither decisions nor the storage. The load average before and after is printed,
+because everything takes longer on a busy machine.
 """
 
 import argparse
@@ -18,12 +18,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lynceus.executor.command import LocalJob
-from lynceus.executor.executor import Executor, Request
-from lynceus.executor.plugin import Setting
-from lynceus.plugins import executor_plugin
-from lynceus.problem import Budget, Problem
-from lynceus.space import Integer, Space
+from lynceus.executors.command import JobCommand
+from lynceus.executors.interface import Executor, Request
+from lynceus.executors.plugin import ExecutorContext
+from lynceus.executors.registry import executor_plugin
+from lynceus.problem.budget import Budget
+from lynceus.problem.problem import Problem
+from lynceus.space.parameter import Integer
+from lynceus.space.table import Space
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -32,13 +34,13 @@ _POLL_S = 0.01
 
 @contextmanager
 def local(folder: Path) -> Iterator[dict[str, Any]]:
-    """Nothing to start."""
+    """No backend to start."""
     yield {"kind": "local"}
 
 
 @contextmanager
 def slurm(folder: Path) -> Iterator[dict[str, Any]]:
-    """Four nodes on loopback; the controller is asked twice a second only when an outcome is missing."""
+    """Four nodes on loopback; the executor polls the controller twice a second only when an outcome is missing."""
     import slurm_bench
 
     with slurm_bench.slurm(folder / "slurm") as bench:
@@ -98,8 +100,8 @@ def rows(name: str, trials: int) -> tuple[float, float]:
         problem = Problem(Space.build([Integer("n", 1, 2)], price=1.0), budget=Budget(usd=1e9))
         with BACKENDS[name](folder) as section:
             plugin = executor_plugin(section.pop("kind"))
-            setting = Setting(problem, LocalJob(("true",), workdir=folder), folder / "runs")
-            with closing(plugin.make(setting, plugin.options.model_validate(section))) as executor:  # type: ignore[type-var]
+            context = ExecutorContext(problem, JobCommand(("true",), workdir=folder), folder / "runs")
+            with closing(plugin.make(context, plugin.options.model_validate(section))) as executor:  # type: ignore[type-var]
                 one = statistics.median(measured(executor, trials, 1, 0))
                 began = time.perf_counter()
                 measured(executor, trials, 4, trials)
@@ -107,14 +109,14 @@ def rows(name: str, trials: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("backends", nargs="*", default=["local", "slurm"], choices=[*BACKENDS], metavar="BACKEND")
-    asked.add_argument("--trials", type=int, default=12)
-    words = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("backends", nargs="*", default=["local", "slurm"], choices=[*BACKENDS], metavar="BACKEND")
+    parser.add_argument("--trials", type=int, default=12)
+    options = parser.parse_args()
     print("| executor | one at a time, s per trial | four at a time, s per trial | load |\n|---|---|---|---|")
-    for name in words.backends:
+    for name in options.backends:
         before = os.getloadavg()[0]
-        one, four = rows(name, words.trials)
+        one, four = rows(name, options.trials)
         print(f"| {name} | {one:.2f} | {four:.2f} | {before:.1f} to {os.getloadavg()[0]:.1f} |", flush=True)
 
 

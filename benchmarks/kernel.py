@@ -1,6 +1,6 @@
 """Times of the compiled kernel on the shapes of a look-ahead: python -m benchmarks.kernel [threads].
 
-Prints the smallest wall and processor time of several repetitions, so a busy machine disturbs little.
+Prints the smallest wall and processor time of several repetitions, because the machine may be busy.
 """
 
 import sys
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lynceus.surrogate import _kernel as kernel
+from lynceus.models import _kernel as kernel
 
 REPETITIONS = 7
 OUTCOMES = 3
@@ -25,10 +25,10 @@ def table(q: int, generator: np.random.Generator) -> kernel.Codes:
 
 def observed(codes: kernel.Codes, n: int, trees: int, generator: np.random.Generator) -> kernel.Observed:
     rows = generator.choice(codes.q, n, replace=False)
-    told = np.exp(codes.codes[:, rows].T @ generator.normal(size=codes.d) / codes.codes.max(axis=1).sum())
-    told += 0.1 * generator.random(n)
+    target = np.exp(codes.codes[:, rows].T @ generator.normal(size=codes.d) / codes.codes.max(axis=1).sum())
+    target += 0.1 * generator.random(n)
     bags = generator.multinomial(n, np.full(n, 1 / n), size=(1, trees))
-    return kernel.Observed(rows, told[None], bags, generator.integers(0, 2**63, (1, trees)))
+    return kernel.Observed(rows, target[None], bags, generator.integers(0, 2**63, (1, trees)))
 
 
 def imagined(
@@ -36,38 +36,38 @@ def imagined(
 ) -> kernel.Imagined:
     """`first` rows with three outcomes each, and at every further level one row with three outcomes.
 
-    Outcomes are the Gauss-Hermite points of the belief in the real observations, as a look-ahead has them.
+    Outcomes are the Gauss-Hermite points of the prediction in the real observations, as a look-ahead has them.
     """
-    mean, std = kernel.believe(codes, seen, None, kernel.Growth(attributes=3))
+    mean, std = kernel.predict(codes, seen, None, kernel.Growth(attributes=3))
     points = mean[0] + std[0] * np.sqrt(3) * np.array([-1, 0, 1])
     b = first * OUTCOMES**depth
-    rows, told = np.empty((b, depth), dtype=np.int64), np.empty((b, depth, 1))
+    rows, target = np.empty((b, depth), dtype=np.int64), np.empty((b, depth, 1))
     for level in range(depth):
         branches = first * OUTCOMES**level
         chosen = np.arange(first) % codes.q if level == 0 else generator.integers(0, codes.q, branches)
         outcomes = points[chosen]
         rows[:, level] = np.repeat(chosen, b // branches)
-        told[:, level, 0] = np.repeat(outcomes.ravel(), b // (branches * OUTCOMES))
-    return kernel.Imagined(rows, told, generator.poisson(1, (1, seen.bags.shape[1], depth)))
+        target[:, level, 0] = np.repeat(outcomes.ravel(), b // (branches * OUTCOMES))
+    return kernel.Imagined(rows, target, generator.poisson(1, (1, seen.bags.shape[1], depth)))
 
 
-def gain(codes: kernel.Codes, seen: kernel.Observed, b: int, form: str) -> kernel.Gain:
-    q, best = codes.q, float(np.quantile(seen.told, 0.1))
+def acquisition(codes: kernel.Codes, seen: kernel.Observed, b: int, form: str) -> kernel.Acquisition:
+    q, best = codes.q, float(np.quantile(seen.target, 0.1))
     is_open = np.ones(q, dtype=bool)
     is_open[seen.rows] = False
-    bound = np.full((1, q), float(np.median(seen.told)))
-    money = kernel.Billing(np.full(q, 1.0), np.zeros(q), np.zeros(q)) if form == "lognormal" else None
-    limits = kernel.Limits([0], [1], bound) if form == "product" else kernel.Limits()
-    return kernel.Gain(
+    bound = np.full((1, q), float(np.median(seen.target)))
+    billing = kernel.Billing(np.full(q, 1.0), np.zeros(q), np.zeros(q)) if form == "lognormal" else None
+    constraints = kernel.Constraints([0], [1], bound) if form == "product" else kernel.Constraints()
+    return kernel.Acquisition(
         form,
         is_open,
         np.full(b, np.exp(best) if form == "lognormal" else best),
-        np.full(b, float(seen.told.max())),
+        np.full(b, float(seen.target.max())),
         np.full(b, 5.0),
-        sure_z=2.326,
-        limits=limits,
+        confidence_z=2.326,
+        constraints=constraints,
         ceiling=None if form == "product" else (np.exp(bound[0]) if form == "lognormal" else bound[0]),
-        billing=money,
+        billing=billing,
     )
 
 
@@ -94,18 +94,16 @@ def main(threads: int) -> None:
         codes = table(q, generator)
         seen = observed(codes, n, 10, generator)
         if 0 in depths:
-            clock(
-                f"believe q={q} n={n}, 1 situation", lambda c=codes, s=seen: kernel.believe(c, s, None, growth, threads)
-            )
+            clock(f"predict q={q} n={n}, 1 state", lambda c=codes, s=seen: kernel.predict(c, s, None, growth, threads))
         for depth in depths:
             if depth == 0:
                 continue
             many = imagined(codes, seen, first, depth, generator)
             for form in ("product", "exact", "lognormal") if depth == 1 else ("product",):
-                aim = gain(codes, seen, many.b, form)
+                wanted = acquisition(codes, seen, many.b, form)
                 clock(
-                    f"pick q={q} n={n}, {many.b} situations e={depth} ({form})",
-                    lambda c=codes, s=seen, i=many, a=aim: kernel.pick(c, s, i, growth, a, threads),
+                    f"pick q={q} n={n}, {many.b} states e={depth} ({form})",
+                    lambda c=codes, s=seen, i=many, a=wanted: kernel.pick(c, s, i, growth, a, threads),
                 )
 
 

@@ -1,8 +1,8 @@
-"""What a live study costs besides the runs themselves: per trial, and with 10,000 trials in the storage.
+"""The overhead of a live study besides the runs themselves: per trial, and with 10,000 trials in the storage.
 
     python -m benchmarks.live [--url sqlite:////tmp/bench.db]
 
-The policy is the cheapest there is, and its decision is measured apart: what remains is asking, storing, starting and settling.
+The policy is the fastest one, and its decision is measured separately; the rest is asking, storing, starting and settling.
 """
 
 import argparse
@@ -10,19 +10,25 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
-from lynceus.durable import continued, open_study
-from lynceus.engine import explore
-from lynceus.executor import WallClock
-from lynceus.executor.command import LocalJob
-from lynceus.executor.local import LocalExecutor
-from lynceus.ledger.sql import Storage
-from lynceus.policy import Policy, preset
-from lynceus.problem import Budget, Problem
-from lynceus.space import Integer, Space
-from lynceus.study import Study
+from benchmarks.problems import decide
+from lynceus.executors.command import JobCommand
+from lynceus.executors.interface import WallClock
+from lynceus.executors.local import LocalExecutor
+from lynceus.policy.policy import Policy
+from lynceus.policy.presets import preset
+from lynceus.problem.budget import Budget
+from lynceus.problem.problem import Problem
+from lynceus.space.parameter import Integer
+from lynceus.space.table import Space
+from lynceus.storage.sql.storage import Storage
+from lynceus.study.run_loop import explore
+from lynceus.study.stored import continued, open_study
+from lynceus.study.study import Study
+from lynceus.trial.trial import Trial
 
 TRIALS, MANY = 60, 10_000
 
@@ -32,7 +38,7 @@ def problem_of(rows: int) -> Problem:
 
 
 def per_trial(url: str, folder: Path) -> list[tuple[str, float]]:
-    """Milliseconds of each step of a trial, and of a whole trial around a job that does nothing."""
+    """Milliseconds of each step of a trial, and of a whole trial of a job that does nothing."""
     problem = problem_of(4 * TRIALS)
     policy = preset("sweep")
     spent: dict[str, list[float]] = {}
@@ -49,9 +55,14 @@ def per_trial(url: str, folder: Path) -> list[tuple[str, float]]:
 
     with Storage(url) as storage:
         study = open_study(storage, "overhead", problem, policy)
-        job = LocalJob(("/bin/true",), workdir=folder)
-        with LocalExecutor(problem, job, folder / "runs") as executor:
-            for name, owner in (("order", study), ("launch", executor), ("launched", study), ("settle", study)):
+        job = JobCommand(("/bin/true",), workdir=folder)
+        with closing(LocalExecutor(problem, job, folder / "runs")) as executor:
+            for name, owner in (
+                ("order", study.runs),
+                ("launch", executor),
+                ("launched", study.runs),
+                ("settle", study.runs),
+            ):
                 timed(name, getattr(owner, name), owner)
             ends: list[float] = []
             began_cpu = time.process_time()
@@ -64,13 +75,13 @@ def per_trial(url: str, folder: Path) -> list[tuple[str, float]]:
         worker_ms = 1000 * (time.process_time() - began_cpu) / TRIALS
         decision = [1000 * decided(problem, policy, study)]
         whole = [1000 * (later - earlier) for earlier, later in pairwise(ends)]
-        job_ms = [1000 * seen.outcome.seconds for seen in study.history]
+        job_ms = [1000 * seen.outcome.seconds for seen in study.observations]
     rows = [(f"{name} (median)", statistics.median(values)) for name, values in spent.items()]
     rows += [
         ("of which the decision", statistics.median(decision)),
         ("the job itself, fork to exit", statistics.median(job_ms)),
     ]
-    rows.append(("CPU of the worker, which load does not stretch", worker_ms))
+    rows.append(("CPU of the worker, independent of the load", worker_ms))
     rows.append(("whole trial, end to end", statistics.median(whole)))
     return [
         *rows,
@@ -82,15 +93,13 @@ def per_trial(url: str, folder: Path) -> list[tuple[str, float]]:
 
 
 def decided(problem: Problem, policy: Policy, study: Study) -> float:
-    from lynceus.policy import decide
-
     began = time.perf_counter()
-    decide(problem, policy, study.history, seed=0)
+    decide(problem, policy, study.observations, seed=0)
     return time.perf_counter() - began
 
 
 def with_many(url: str) -> list[tuple[str, float]]:
-    """Milliseconds of opening, looking at and asking a study with 10,000 trials."""
+    """Milliseconds to open, show and ask a study with 10,000 trials."""
     problem = problem_of(2 * MANY)
     rows: list[tuple[str, float]] = []
 
@@ -107,12 +116,11 @@ def with_many(url: str) -> list[tuple[str, float]]:
         row("status: the list of studies", storage.studies)
         again = row("open: read all trials", lambda: continued(storage, "many", problem, preset("sweep")))
         assert isinstance(again, Study)
-        order = row("first ask", again.order)
-        assert order is not None
-        trial = again.trial(order)  # type: ignore[arg-type]
+        trial = row("first ask", again.ask)
+        assert isinstance(trial, Trial)
         row("tell", lambda: again.tell(trial, runtime=5.0))
-        row("second ask", again.order)
-        row("refresh when nothing changed", again.refresh)
+        row("second ask", again.ask)
+        row("refresh without changes", again.runs.refresh)
         row("status: spent, reserved, best", lambda: (again.spent_usd, again.reserved_usd, again.best_value))
     return rows
 

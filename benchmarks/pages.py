@@ -1,7 +1,7 @@
-"""python -m benchmarks.pages: how quick the pages are in a real browser, on a study of ten thousand trials.
+"""python -m benchmarks.pages: how fast the pages are in a real browser, on a study of ten thousand trials.
 
-Prints a table: the first paint that is useful (facts of the study are on the screen) and an update after one more trial, by the browser's
-own clock, each the median and the worst of several.
+Prints a table: the first useful paint (facts of the study are on the screen) and an update after one more trial, by the clock of the
+browser, each the median and the worst of several.
 """
 
 import argparse
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from browsers import CHROMIUM, until
 from dashboards import Dashboard, dashboard
-from made_up import wide
+from sample_studies import large_study
 
 
 def first_paint(page: Page, address: str) -> dict[str, float]:
@@ -40,15 +40,15 @@ def first_paint(page: Page, address: str) -> dict[str, float]:
 
 
 def update(page: Page, server: Dashboard, name: str) -> dict[str, float]:
-    """One more trial is asked and told; how long the page takes to fetch it, and to draw it."""
+    """Ask and tell one more trial, and measure how long the page takes to fetch and to draw it."""
     number = server.post(f"studies/{name}/ask", {}, {"Idempotency-Key": f"ask-{time.time_ns()}"}).json["trial"][
         "number"
     ]
     until(page, "n => document.querySelector(`[data-trial='${n}']`) !== null", number)
     page.evaluate("() => { performance.clearMeasures('update'); performance.clearResourceTimings(); }")
     before = page.locator("#trials-count").inner_text()
-    told = {"runtime": 600.0, "metrics": {"accuracy": 0.9}}
-    server.post(f"studies/{name}/trials/{number}/tell", told, {"Idempotency-Key": f"tell-{time.time_ns()}"})
+    result = {"runtime": 600.0, "metrics": {"accuracy": 0.9}}
+    server.post(f"studies/{name}/trials/{number}/tell", result, {"Idempotency-Key": f"tell-{time.time_ns()}"})
     until(page, "old => document.getElementById('trials-count').textContent !== old", before)
     until(page, "() => performance.getEntriesByName('update').length > 0")
     found: dict[str, float] = page.evaluate(
@@ -65,14 +65,14 @@ def update(page: Page, server: Dashboard, name: str) -> dict[str, float]:
     return found
 
 
-def report(title: str, runs: list[dict[str, float]], limits: dict[str, float]) -> None:
+def report(title: str, runs: list[dict[str, float]], wanted_ms: dict[str, float]) -> None:
     """One line per quantity."""
     print(f"\n{title}\n")
     print(f"| {'':<46} | median ms | worst ms | wanted |")
     print("|---|---|---|---|")
     for name in runs[0]:
         values = [run[name] for run in runs]
-        wanted = f"< {limits[name]:.0f}" if name in limits else ""
+        wanted = f"< {wanted_ms[name]:.0f}" if name in wanted_ms else ""
         print(f"| {name:<46} | {statistics.median(values):9.0f} | {max(values):8.0f} | {wanted:>6} |")
 
 
@@ -85,7 +85,7 @@ def main(arguments: Any = None) -> None:
         raise SystemExit("Chromium is not installed: apt-get install chromium")
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        wide(folder, "large", given.trials).storage.close()
+        large_study(folder, "large", given.trials).storage.close()
         with dashboard(f"sqlite:///{folder}/studies.db", folder) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             address = f"{server.url}/studies/large"

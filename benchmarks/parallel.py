@@ -1,4 +1,4 @@
-"""What several workers cost and save: money and pretended wall clock until a run within 10 % of the optimum.
+"""What several workers cost and save: dollars and simulated wall clock until a run within 10 % of the optimum.
 
     python -m benchmarks.parallel --seeds 20
 
@@ -15,15 +15,16 @@ from multiprocessing import Pool
 
 import numpy as np
 
-from lynceus.engine import explore
-from lynceus.executor import PretendedClock, TableExecutor
-from lynceus.history import Observation
-from lynceus.ledger import Wish
-from lynceus.policy import preset
-from lynceus.replay import load_job, shipped_jobs
-from lynceus.situation import feasible_runs
-from lynceus.stopping import Never
-from lynceus.study import Study
+from lynceus.executors.table import SimulatedClock, TableExecutor
+from lynceus.models.state import feasible_runs
+from lynceus.policy.presets import preset
+from lynceus.policy.stopping import Never
+from lynceus.replay.job import load_job
+from lynceus.replay.shipped import shipped_jobs
+from lynceus.study.run_loop import explore
+from lynceus.study.study import Study
+from lynceus.trial.outcome import Observation
+from lynceus.trial.record import RequestedState
 
 WORKERS = (1, 2, 4, 8)
 FAMILIES = ("tensorflow", "cherrypick", "scout")
@@ -31,9 +32,9 @@ NEAR = 1.1
 
 
 def until_near(name: str, workers: int, seed: int) -> tuple[float, float]:
-    """(dollars, seconds) until a run within 10 % of the optimum had finished; runs under way then are charged to their end."""
+    """(dollars, seconds) until a run within 10 % of the optimum had finished; pending runs are charged to their end."""
     job = load_job(name, deadline_quantile=0.5)
-    clock = PretendedClock()
+    clock = SimulatedClock()
     study = Study(job.problem, replace(preset("lynceus"), stop=Never()), seed=seed, name=name, clock=clock)
     spent, reached_s = 0.0, math.inf
 
@@ -50,7 +51,7 @@ def until_near(name: str, workers: int, seed: int) -> tuple[float, float]:
         clock,
         parallel=workers,
         settled=settled,
-        wish=lambda: Wish.STOP if math.isfinite(reached_s) else Wish.RUN,
+        requested_state=lambda: RequestedState.STOP if math.isfinite(reached_s) else RequestedState.RUN,
     )
     return spent, reached_s
 
@@ -74,7 +75,7 @@ def main() -> None:
             found.setdefault((name, workers), []).append(both)
     print(f"{options.seeds} seeds per job; ratios to one worker\n")
     print(
-        "| family | workers | money, p50 | money, p90 | wall clock, p50 | wall clock, p90 |\n|---|---|---|---|---|---|"
+        "| family | workers | dollars, p50 | dollars, p90 | wall clock, p50 | wall clock, p90 |\n|---|---|---|---|---|---|"
     )
     for family in FAMILIES:
         for workers in WORKERS:
@@ -84,7 +85,7 @@ def main() -> None:
 
 
 def _ratios(found: dict[tuple[str, int], list[tuple[float, float]]], name: str, workers: int) -> list[float]:
-    """Money at p50 and p90, then wall clock, of some workers over one."""
+    """Dollars at p50 and p90, then wall clock, of some workers over one."""
     many, one = np.array(found[name, workers]), np.array(found[name, 1])
     return [float(np.quantile(many[:, what], q) / np.quantile(one[:, what], q)) for what in (0, 1) for q in (0.5, 0.9)]
 

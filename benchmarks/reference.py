@@ -1,8 +1,8 @@
-"""Our reproduction beside the program published with ICDCS'20: python -m benchmarks.reference FILE [--seeds N] [--deep].
+"""Our reproduction of the program published with ICDCS'20: python -m benchmarks.reference FILE [--seeds N] [--deep].
 
-FILE holds that program's results, one row per job, policy and seed, with the columns job, policy and usd_to_cno_1.1 (empty: not
+FILE holds the program's results, one row per job, policy and seed, with the columns job, policy and usd_to_cno_1.1 (empty: not
 reached). Printed: dollars until CNO 1.1 of both, p50 and p90, and the bootstrap interval of the ratio ours / theirs. A ratio of 1
-inside the interval means that the two cannot be told apart with these seeds.
+inside the interval means that these seeds do not distinguish the two.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from lynceus.policy import preset
-from lynceus.replay import load_job, replay
+from lynceus.policy.presets import preset
+from lynceus.replay.job import load_job
+from lynceus.replay.run import replay
 
 SHALLOW = {"LA0": (0, "none"), "LA0+TG": (0, "authors")}
 DEEP = {"LA2": (2, "none"), "LA2+TG": (2, "authors")}

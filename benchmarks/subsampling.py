@@ -1,4 +1,4 @@
-"""Sub-sampling, measured: the tables of Mendes 2019 (text on Nephele and Fabulinus), the money both need, seconds per decision.
+"""Sub-sampling, measured: the tables of Mendes 2019 (text on Nephele and Fabulinus), the dollars both need, seconds per decision.
 
     python -m benchmarks.subsampling tables                   # feasible configurations, best fractions, ranks between fractions
     python -m benchmarks.subsampling speed                    # seconds of one decision over 1,152 candidate runs
@@ -6,7 +6,7 @@
     python -m benchmarks.subsampling fabulinus --seeds 10 --out fabulinus.jsonl
     python -m benchmarks.subsampling report nephele.jsonl fabulinus.jsonl
 
-The two campaigns append one JSON line per seed and go on where they stopped. They need the published tables (LYNCEUS_DATA).
+The two campaigns append one JSON line per seed and continue where they stopped. They need the published tables (LYNCEUS_DATA).
 """
 
 from __future__ import annotations
@@ -21,51 +21,61 @@ from pathlib import Path
 
 import numpy as np
 
-from lynceus.acquisition.gains import ConstrainedImprovement
-from lynceus.choose import Amount, FirstOf, LatinHypercube, OnShares, Promising, Rollout, Uniform
-from lynceus.executor import PretendedClock, TableExecutor
-from lynceus.executor.executor import Request
-from lynceus.history import End, History, Observation, Order, Outcome, Plan, Told
-from lynceus.insight.ranks import rank_agreements
-from lynceus.policy import Policy, Stopped, absorb, decide, preset
-from lynceus.policy.subsampling import PUBLISHED_START
-from lynceus.replay import ReplayJob, load_job, replay
-from lynceus.situation import Situation
-from lynceus.surrogate import fabolas as fabolas_module
-from lynceus.surrogate.fabolas import Fabolas
-from lynceus.surrogate.trees import Trees
+from benchmarks.problems import decide
+from lynceus.acquisition.functions import ConstrainedImprovement
+from lynceus.analysis.rank_agreement import rank_agreements
+from lynceus.executors.interface import Request
+from lynceus.executors.table import SimulatedClock, TableExecutor
+from lynceus.models import fabolas as fabolas_module
+from lynceus.models.fabolas import Fabolas
+from lynceus.models.state import State
+from lynceus.models.trees import Trees
+from lynceus.policy.designs import Amount, LatinHypercube
+from lynceus.policy.multi_fidelity import PUBLISHED_START
+from lynceus.policy.next_step import observe
+from lynceus.policy.planners.data_fraction import OnShares
+from lynceus.policy.planners.lookahead import Lookahead
+from lynceus.policy.planners.promising import Promising
+from lynceus.policy.planners.simple import FirstOf, Uniform
+from lynceus.policy.policy import Policy
+from lynceus.policy.presets import preset
+from lynceus.replay.job import ReplayJob, load_job
+from lynceus.replay.run import replay
+from lynceus.trial.order import Order, Plan
+from lynceus.trial.outcome import End, Observation, Observations, Outcome, TrainingTarget
+from lynceus.trial.stop import Stopped
 
 JOBS = ("cnn", "rnn")
 INITIAL_USD = {"cnn": 5.0, "rnn": 2.0}
 BUDGET_USD = {"cnn": 20.0, "rnn": 5.0}
 LEVEL = {"cnn": 10.0, "rnn": 2.0}
-"""CNO at which the text compares the money of the systems."""
+"""CNO at which the paper compares the cost of the systems."""
 CHEAPER = {"cnn": (0.3552, 0.5834, 0.8824), "rnn": (0.40, 0.80, 0.797)}
 """Published savings of Fabulinus over Fabolas, EIc and EI."""
 
 
 def tables() -> None:
-    print("| table | feasible, all fractions | feasible, all data | best fraction | dearer without samples |")
+    print("| table | feasible, all fractions | feasible, all data | best fraction | cost ratio without samples |")
     print("|---|---|---|---|---|")
     for name in JOBS:
         job, full = load_job(f"subsampling/{name}"), load_job(f"subsampling/{name}-full")
-        kept = _feasible(job)
+        feasible = _feasible(job)
         share = job.problem.share[job.optimum.row]
         ratio = full.optimum.cost_usd / job.optimum.cost_usd
-        print(f"| {name} | {kept.sum()} | {kept[job.problem.share == 1].sum()} | {share:g} | {ratio:.2f}× |")
-    print("\n| table | within the cap on cost, all data | of these with accuracy ≥ 0.85 |\n|---|---|---|")
+        print(f"| {name} | {feasible.sum()} | {feasible[job.problem.share == 1].sum()} | {share:g} | {ratio:.2f}× |")
+    print("\n| table | within the bound on cost, all data | of these with accuracy ≥ 0.85 |\n|---|---|---|")
     for name in JOBS:
         job = load_job(f"subsampling/{name}-accuracy")
-        kept = _feasible(job) & (job.problem.share == 1)
-        accurate = kept & (job.measurements.metrics["accuracy"] >= 0.85)
-        print(f"| {name} | {kept.sum()} | {accurate.sum()} |")
-    print("\n| table | share | rank correlation with all data: accuracy | time |\n|---|---|---|---|")
+        feasible = _feasible(job) & (job.problem.share == 1)
+        accurate = feasible & (job.measurements.metrics["accuracy"] >= 0.85)
+        print(f"| {name} | {feasible.sum()} | {accurate.sum()} |")
+    print("\n| table | fraction | rank correlation with all data: accuracy | time |\n|---|---|---|---|")
     for name in JOBS:
         job = load_job(f"subsampling/{name}-accuracy")
-        history = _history(job, range(len(job.problem.space)))
+        observations = _observations(job, range(len(job.problem.space)))
         by_share: dict[float, dict[str, float]] = {}
-        for one in rank_agreements(job.problem, history):
-            by_share.setdefault(one.share, {})[one.quantity] = one.correlation
+        for one in rank_agreements(job.problem, observations):
+            by_share.setdefault(one.fraction, {})[one.quantity] = one.correlation
         for share, found in sorted(by_share.items()):
             print(f"| {name} | {share:g} | {found['accuracy']:.2f} | {found['time']:.2f} |")
 
@@ -80,12 +90,12 @@ def speed(repeats: int = 5) -> None:
     print("| system | runs known | CPU s | wall s |\n|---|---|---|---|")
     for name, policy in systems.items():
         for known in (40, 100):
-            history = _history(job, samples[:known].tolist())
+            observations = _observations(job, samples[:known].tolist())
             cpu, wall = [], []
             for seed in range(repeats):
                 fabolas_module._fit_all.cache_clear()
                 began = time.process_time(), time.perf_counter()
-                plan = decide(job.problem, _without_start(policy), history, seed=seed)
+                plan = decide(job.problem, _without_start(policy), observations, seed=seed)
                 cpu.append(time.process_time() - began[0])
                 wall.append(time.perf_counter() - began[1])
                 assert isinstance(plan, Order)
@@ -93,10 +103,10 @@ def speed(repeats: int = 5) -> None:
 
 
 def nephele(seeds: int, out: Path) -> None:
-    """Money until the incumbent's cost fell under a level, with and without samples (Fig. 1, 2)."""
+    """Dollars until the incumbent's cost fell under a level, with and without samples (Fig. 1, 2)."""
     for name in JOBS:
         start = LatinHypercube(Amount(usd=INITIAL_USD[name]))
-        per_dollar, per_run = (Rollout(ConstrainedImprovement(), per=per) for per in ("dollar", "run"))
+        per_dollar, per_run = (Lookahead(ConstrainedImprovement(), per=per) for per in ("dollar", "run"))
         trees = Trees(trees=5)
         everything, whole = load_job(f"subsampling/{name}"), load_job(f"subsampling/{name}-full")
         systems = (
@@ -115,7 +125,7 @@ def nephele(seeds: int, out: Path) -> None:
 
 
 def fabulinus(seeds: int, runs: int, out: Path, names: Sequence[str], jobs: Sequence[str]) -> None:
-    """Accuracy on all data of what is recommended, 0 where it breaks the cap on cost, against money (Fig. 4, 5)."""
+    """Accuracy on all data of the recommendation, 0 where it violates the bound on cost, against dollars (Fig. 4, 5)."""
     for name in jobs:
         job = load_job(f"subsampling/{name}-accuracy")
         for label in names:
@@ -127,27 +137,27 @@ def fabulinus(seeds: int, runs: int, out: Path, names: Sequence[str], jobs: Sequ
 def trace(job: ReplayJob, policy: Policy, seed: int, runs: int) -> list[list[float]]:
     """(dollars spent, AccuracyC of the recommendation, 1 feasible / 0 not / −1 none, seconds of the decision) after every run."""
     problem, accuracy = job.problem, job.measurements.metrics["accuracy"]
-    executor = TableExecutor(problem, job.measurements, clock := PretendedClock())
-    history: History = ()
+    executor = TableExecutor(problem, job.measurements, clock := SimulatedClock())
+    observations: Observations = ()
     steps, spent = [], 0.0
     for number in range(runs):
         began = time.perf_counter()
-        order = decide(problem, policy, history, seed=seed)
+        order = decide(problem, policy, observations, seed=seed)
         seconds = time.perf_counter() - began
         if isinstance(order, Stopped):
             break
-        ticket = executor.launch(Request(job.name, number, order.row, {}, order.cap_s, order.boots))
+        ticket = executor.launch(Request(job.name, number, order.row, {}, order.timeout_s, order.boots))
         while (outcome := executor.collect(ticket)) is None:
             clock.sleep(1.0)
         spent += outcome.charged_usd
-        history = (*history, absorb(problem, policy, history, order, outcome))
-        row = policy.answer(Situation.present(problem, history), policy.surrogate, seed)
-        kept = row is not None and bool(_feasible(job)[row])
+        observations = (*observations, observe(problem, policy, observations, order, outcome))
+        row = policy.answer(State.present(problem, observations), policy.surrogate, seed)
+        feasible = row is not None and bool(_feasible(job)[row])
         steps.append(
             [
                 spent,
-                float(accuracy[row]) if kept and row is not None else 0.0,
-                -1.0 if row is None else float(kept),
+                float(accuracy[row]) if feasible and row is not None else 0.0,
+                -1.0 if row is None else float(feasible),
                 seconds,
             ]
         )
@@ -182,8 +192,8 @@ def report(paths: Iterable[Path]) -> None:
 def _report_costs(name: str, systems: Mapping[str, list[list[list[float]]]]) -> None:
     everything = load_job(f"subsampling/{name}").optimum.cost_usd
     whole = load_job(f"subsampling/{name}-full").optimum.cost_usd
-    asked = ((LEVEL[name], "best of all fractions"), (LEVEL[name], "best of the system's own space"))
-    for level, title in (*asked, (1.0, "best of the system's own space")):
+    levels = ((LEVEL[name], "best of all fractions"), (LEVEL[name], "best of the system's own space"))
+    for level, title in (*levels, (1.0, "best of the system's own space")):
         print(f"\n{name}: dollars until the incumbent costs at most {level:g} × the {title}")
         print(
             "| system | seeds | mean | median | p90 | never | times Nephele's mean (95 %) |\n|---|---|---|---|---|---|---|"
@@ -198,8 +208,8 @@ def _report_costs(name: str, systems: Mapping[str, list[list[list[float]]]]) -> 
         for system, usd in reached.items():
             times = "" if system == "nephele" else _ratio(usd, reached["nephele"], BUDGET_USD[name])
             capped = np.minimum(usd, BUDGET_USD[name])
-            shown = f"{capped.mean():.3g} | {np.median(usd):.3g} | {np.quantile(capped, 0.9):.3g}"
-            print(f"| {system} | {len(usd)} | {shown} | {np.isinf(usd).sum()} | {times} |")
+            cells = f"{capped.mean():.3g} | {np.median(usd):.3g} | {np.quantile(capped, 0.9):.3g}"
+            print(f"| {system} | {len(usd)} | {cells} | {np.isinf(usd).sum()} | {times} |")
 
 
 def _report_accuracies(name: str, systems: Mapping[str, list[list[list[float]]]]) -> None:
@@ -233,7 +243,7 @@ def _first(steps: Sequence[Sequence[float]], good: object) -> float:
 
 
 def _ratio(theirs: np.ndarray, ours: np.ndarray, most: float) -> str:
-    """Ratio of mean money by bootstrap over seeds; a seed that never got there counts with all the money it had."""
+    """Ratio of mean dollars by bootstrap over seeds; a seed that never reached the level counts with its whole budget."""
     never = "≥ " if np.isinf(theirs).any() else ""
     theirs, ours = np.minimum(theirs, most), np.minimum(ours, most)
     rng = np.random.default_rng(0)
@@ -265,7 +275,7 @@ def _feasible(job: ReplayJob) -> np.ndarray:
     metrics = job.measurements.metrics
     return np.array(
         [
-            job.problem.meets_limits(
+            job.problem.meets_constraints(
                 row, float(seconds), {name: float(values[row]) for name, values in metrics.items()}
             )
             for row, seconds in enumerate(job.measurements.seconds)
@@ -273,14 +283,16 @@ def _feasible(job: ReplayJob) -> np.ndarray:
     )
 
 
-def _history(job: ReplayJob, rows: Iterable[int]) -> History:
+def _observations(job: ReplayJob, rows: Iterable[int]) -> Observations:
     seen = []
     for number, row in enumerate(rows):
         seconds = float(job.measurements.seconds[row])
         metrics = {name: float(values[row]) for name, values in job.measurements.metrics.items()}
         outcome = Outcome(End.FINISHED, seconds, job.problem.cost(row, seconds), metrics)
         seen.append(
-            Observation(Order(number, row, math.inf, 0.0, Plan(row, why="given")), outcome, Told(seconds, metrics))
+            Observation(
+                Order(number, row, math.inf, 0.0, Plan(row, why="given")), outcome, TrainingTarget(seconds, metrics)
+            )
         )
     return tuple(seen)
 

@@ -1,6 +1,6 @@
-"""python -m benchmarks.web: how quick the server is, with ten thousand trials and with fifty clients on a real PostgreSQL.
+"""python -m benchmarks.web: how fast the server is, with ten thousand trials and with fifty clients on a real PostgreSQL.
 
-Prints two tables. The clients also check that no trial was lost, doubled or charged twice, in the ledger.
+Prints two tables. It also checks in the storage that no trial was lost, duplicated or charged twice.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from uuid import uuid4
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from dashboards import WRITE, dashboard
-from lynceus.ledger.sql import Storage
+from lynceus.storage.sql.storage import Storage
 from postgres import server as postgres_server
 
 SPACE = {"n": list(range(1, 101)), "mode": [f"m{index}" for index in range(200)]}
@@ -38,8 +38,8 @@ JOB: dict[str, Any] = {
 
 
 @dataclass
-class Line:
-    """A connection that stays open, as a scheduler's would."""
+class Connection:
+    """A connection that stays open, like that of a scheduler."""
 
     url: str
 
@@ -48,29 +48,29 @@ class Line:
         self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
 
     def send(self, method: str, path: str, body: Any = None) -> tuple[Any, float, float, int]:
-        """Answer, seconds, seconds of deciding among them, bytes."""
+        """Response, seconds, seconds of these for the decision, bytes."""
         headers = {"Authorization": f"Bearer {WRITE}", "Content-Type": "application/json"}
         if method == "POST":
             headers["Idempotency-Key"] = str(uuid4())
         began = time.perf_counter()
         self._connection.request(method, f"/api/v1/{path}", json.dumps(body or {}).encode(), headers)
-        answer = self._connection.getresponse()
-        data = answer.read()
+        response = self._connection.getresponse()
+        data = response.read()
         took = time.perf_counter() - began
-        if answer.status >= 300:
-            raise RuntimeError(f"{method} {path}: {answer.status} {data[:300]!r}")
-        timing = answer.headers.get("Server-Timing", "")
+        if response.status >= 300:
+            raise RuntimeError(f"{method} {path}: {response.status} {data[:300]!r}")
+        timing = response.headers.get("Server-Timing", "")
         decided = float(timing.partition("decide;dur=")[2].partition(",")[0] or 0.0) / 1e3
         return json.loads(data), took, min(decided, took), len(data)
 
 
 @dataclass
 class Client(threading.Thread):
-    """Asks, works for a moment, tells, again and again."""
+    """Asks for a trial, waits, tells its result, in a loop."""
 
     url: str
     until: float
-    think_s: float
+    job_s: float
     seed: int
     asks: list[tuple[float, float]] = field(default_factory=list)
     tells: list[tuple[float, float]] = field(default_factory=list)
@@ -83,15 +83,17 @@ class Client(threading.Thread):
     __hash__ = threading.Thread.__hash__
 
     def run(self) -> None:
-        luck, line = random.Random(self.seed), Line(self.url)
+        rng, connection = random.Random(self.seed), Connection(self.url)
         try:
             while time.monotonic() < self.until:
-                answer, took, decided, _ = line.send("POST", "studies/load/ask")
+                answer, took, decided, _ = connection.send("POST", "studies/load/ask")
                 self.asks.append((took, decided))
                 number = answer["trial"]["number"]
-                time.sleep(luck.uniform(0.5, 1.5) * self.think_s)
-                runtime = round(luck.uniform(1.0, 500.0), 3)
-                _, took, decided, _ = line.send("POST", f"studies/load/trials/{number}/tell", {"runtime": runtime})
+                time.sleep(rng.uniform(0.5, 1.5) * self.job_s)
+                runtime = round(rng.uniform(1.0, 500.0), 3)
+                _, took, decided, _ = connection.send(
+                    "POST", f"studies/load/trials/{number}/tell", {"runtime": runtime}
+                )
                 self.tells.append((took, decided))
                 self.told[number] = runtime
         except Exception as error:
@@ -103,23 +105,25 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
-def load(clients: int, seconds: float, think_s: float) -> None:
+def load(clients: int, seconds: float, job_s: float) -> None:
     """Many clients on one study."""
     with postgres_server() as database, tempfile.TemporaryDirectory() as folder:
         url = database.database("load")
         with dashboard(url, Path(folder)) as server:
             assert server.post("studies", JOB).status == 201
-            Line(server.url).send("POST", "studies/load/ask")  # the first decision of a process imports its parts
-            crowd = [Client(server.url, time.monotonic() + seconds, think_s, seed) for seed in range(clients)]
+            Connection(server.url).send(
+                "POST", "studies/load/ask"
+            )  # the first decision of a process imports its modules
+            crowd = [Client(server.url, time.monotonic() + seconds, job_s, seed) for seed in range(clients)]
             for one in crowd:
                 one.start()
             for one in crowd:
                 one.join()
         errors = [one.error for one in crowd if one.error]
         assert not errors, errors[:3]
-        check_ledger(url, crowd)
+        check_storage(url, crowd)
     print(
-        f"\n{clients} clients ask and tell for {seconds:g} s on one study (PostgreSQL, jobs of {think_s:g} s, policy random)"
+        f"\n{clients} clients ask and tell for {seconds:g} s on one study (PostgreSQL, jobs of {job_s:g} s, policy random)"
     )
     print(f"{'':8}{'requests':>10}{'per s':>8}{'p50 ms':>9}{'p99 ms':>9}{'p99 without decisions':>24}")
     for name, rows in (
@@ -133,8 +137,8 @@ def load(clients: int, seconds: float, think_s: float) -> None:
         )
 
 
-def check_ledger(url: str, crowd: list[Client]) -> None:
-    """Every trial that a client told is there once, with its time and its charge, and nothing else is."""
+def check_storage(url: str, crowd: list[Client]) -> None:
+    """Every trial that a client told is in the storage once, with its time, and there are no others."""
     told = {number: runtime for one in crowd for number, runtime in one.told.items()}
     assert sum(len(one.told) for one in crowd) == len(told), "two clients were given the same trial"
     with Storage(url) as storage:
@@ -146,46 +150,46 @@ def check_ledger(url: str, crowd: list[Client]) -> None:
     assert len({trial.order.row for trial in kept}) == len(kept), "a configuration was given to two clients"
     assert kinds.count("settled") == len(told)
     assert kinds.count("ordered") == len(kept)
-    print(f"ledger: {len(kept):,} trials ordered, {len(told):,} told, none lost, none double")
+    print(f"storage: {len(kept):,} trials ordered, {len(told):,} told, none lost, none duplicated")
 
 
 def pages(trials: int) -> None:
-    """A study with many trials: what a browser waits for."""
-    luck = random.Random(0)
+    """How long a browser waits for the pages of a study with many trials."""
+    rng = random.Random(0)
     with tempfile.TemporaryDirectory() as folder, dashboard(f"sqlite:///{folder}/s.db", Path(folder)) as server:
         assert server.post("studies", JOB).status == 201
-        line = Line(server.url)
+        connection = Connection(server.url)
         rows = [
-            {"params": {"n": n, "mode": mode}, "runtime": round(500 / n + luck.uniform(1, 90), 2)}
+            {"params": {"n": n, "mode": mode}, "runtime": round(500 / n + rng.uniform(1, 90), 2)}
             for n in SPACE["n"]
             for mode in SPACE["mode"]
         ]
         for start in range(0, trials, 1000):
-            line.send("POST", "studies/load/trials", {"trials": rows[start : start + 1000]})
+            connection.send("POST", "studies/load/trials", {"trials": rows[start : start + 1000]})
         print(f"\na study of {trials:,} trials (SQLite)")
         print(f"{'':44}{'first ms':>10}{'again ms':>10}{'kB':>8}")
         for label, path in (
-            ("studies (first page)", "view/studies"),
+            ("studies (first page)", "studies"),
             ("study: facts of the page", "studies/load/view"),
             ("trials, a page of 100", "studies/load/trials?limit=100&order=-number"),
-            ("one trial", "studies/load/trials/17/view"),
+            ("one trial", "studies/load/trials/17"),
             ("export as CSV is not timed; best", "studies/load/best"),
             ("insight: models (random has none: trees)", "studies/load/insight"),
         ):
-            times = [line.send("GET", path)[1:4:2] for _ in range(4)]
+            times = [connection.send("GET", path)[1:4:2] for _ in range(4)]
             print(
                 f"{label:44}{times[0][0] * 1e3:>10.0f}{min(t for t, _ in times[1:]) * 1e3:>10.0f}{times[0][1] / 1e3:>8.0f}"
             )
-        update(line, trials)
+        update(connection, trials)
 
 
-def update(line: Line, settled: int) -> None:
-    """One more trial: what a page that is open asks for."""
+def update(connection: Connection, settled: int) -> None:
+    """One more trial: the request of an open page."""
     times = []
     for number in range(settled, settled + 10):
-        line.send("POST", "studies/load/ask")
-        line.send("POST", f"studies/load/trials/{number}/tell", {"runtime": 77.0})
-        answer, took, _, size = line.send("GET", f"studies/load/view?since={number}")
+        connection.send("POST", "studies/load/ask")
+        connection.send("POST", f"studies/load/trials/{number}/tell", {"runtime": 77.0})
+        answer, took, _, size = connection.send("GET", f"studies/load/view?since={number}")
         assert answer["settled"] == number + 1
         times.append((took, size))
     slowest = max(took for took, _ in times)

@@ -1,4 +1,4 @@
-"""python docs/screenshots.py: the pictures of docs/dashboard.md, made from seeded studies in a real browser."""
+"""Make the screenshots of docs/dashboard.md from seeded studies in a real browser: python docs/screenshots.py."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from lynceus.cli.opened import Opened
-from lynceus.cli.opened import opened as opened_again
-from lynceus.insight import steps
-from lynceus.job.execution import study_folder
+from lynceus.analysis.progress import progress
+from lynceus.jobfile.run_folder import study_folder
+from lynceus.library.open_study import OpenStudy, open_record
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 from browsers import CHROMIUM, until  # noqa: E402
 from dashboards import WRITE, dashboard  # noqa: E402
-from made_up import made_up  # noqa: E402
-from pages import Place, sign_in  # noqa: E402
+from pages import Site, sign_in  # noqa: E402
+from sample_studies import sample_study  # noqa: E402
 
 COLOURS = 256
-"""A page has few colours: a palette makes the files small without a visible difference."""
+"""Pages have few colours, so a palette makes the files small without a visible difference."""
 
 
-def studies_of(folder: Path) -> Opened:
-    """Four studies: one that runs with open trials, one that is over, one without a feasible run, one that has not begun."""
-    made_up(folder, "weekly-training", 0, seed=5)
-    made_up(folder, "ad-hoc-export", 7, seed=5, policy="random", deadline="6m")
-    made_up(folder, "hourly-report", 200, seed=3, budget=6.0)
-    one = made_up(folder, "nightly-sessions", 30)
+def create_studies(folder: Path) -> OpenStudy:
+    """Create four studies: running with open trials, finished, without a feasible run, and not started. Returns the running one."""
+    sample_study(folder, "weekly-training", 0, seed=5)
+    sample_study(folder, "ad-hoc-export", 7, seed=5, policy="random", deadline="6m")
+    sample_study(folder, "hourly-report", 200, seed=3, budget=6.0)
+    one = sample_study(folder, "nightly-sessions", 20)
     for _ in range(2):
         trial = one.study.ask()
         assert trial is not None
-        one.study.launched(trial.number, str(folder / str(trial.number)))
-    wrote = study_folder(one.prepared.job, one.study) / str(best_of(one))
+        one.study.runs.launched(trial.number, str(folder / str(trial.number)))
+    wrote = study_folder(one.prepared.job, one.study) / str(best_trial(one))
     wrote.mkdir(parents=True)
     stages = [f"stage {stage} of 20 done, {stage * 5} % of the sessions" for stage in range(1, 21)]
     (wrote / "stdout").write_text(
@@ -48,27 +47,27 @@ def studies_of(folder: Path) -> Opened:
     return one
 
 
-def best_of(one: Opened) -> int:
-    """The trial of the best run."""
-    number = steps(one.study.problem, one.study.history)[-1].incumbent
+def best_trial(one: OpenStudy) -> int:
+    """The number of the trial with the best run."""
+    number = progress(one.study.problem, one.study.observations)[-1].best_trial
     assert number is not None
     return number
 
 
-def beating(one: Opened) -> None:
-    """Look after the open trials, as a worker would, for as long as pictures are made."""
+def send_heartbeats(one: OpenStudy) -> None:
+    """Send heartbeats for the open trials in the background, as a worker would."""
 
     def beat() -> None:
-        kept = opened_again(one.storage, one.record)
+        kept = open_record(one.storage, one.record)
         while True:
-            kept.study.heartbeat([order.number for order in kept.study.pending])
+            kept.study.runs.heartbeat([order.number for order in kept.study.pending])
             time.sleep(2)
 
     threading.Thread(target=beat, daemon=True).start()
 
 
-def shot(page: Page, name: str, height: int | None = None, *, top: int = 0) -> None:
-    """A stretch of a page, in few colours."""
+def screenshot(page: Page, name: str, height: int | None = None, *, top: int = 0) -> None:
+    """Save part of a page as a PNG file with few colours."""
     whole, width = page.evaluate("() => [document.documentElement.scrollHeight, innerWidth]")
     page.set_viewport_size({"width": width, "height": whole})
     page.wait_for_timeout(1200)
@@ -83,8 +82,8 @@ def shot(page: Page, name: str, height: int | None = None, *, top: int = 0) -> N
     assert size < 200_000, f"{file} has {size} bytes"
 
 
-def opened(browser: Browser, url: str, ready: str, *, width: int = 1280, scheme: str = "light") -> Page:
-    """A page of its own, when its content is there."""
+def open_page(browser: Browser, url: str, ready: str, *, width: int = 1280, scheme: str = "light") -> Page:
+    """Open a page in a new browser context and wait for its content."""
     page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()  # type: ignore[arg-type]
     page.goto(url)
     until(page, "ready => document.querySelector(ready) !== null", ready)
@@ -92,29 +91,30 @@ def opened(browser: Browser, url: str, ready: str, *, width: int = 1280, scheme:
 
 
 def main() -> None:
-    """Write every picture."""
+    """Write all screenshots."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        one = studies_of(folder)
+        one = create_studies(folder)
         with dashboard("sqlite:///studies.db", folder) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            beating(one)
+            send_heartbeats(one)
             study = f"{server.url}/studies/nightly-sessions"
-            shot(opened(browser, f"{server.url}/", "tr[data-study]"), "studies", 560)
+            screenshot(open_page(browser, f"{server.url}/", "tr[data-study]"), "studies", 560)
             page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-            sign_in(page, Place(server, folder), WRITE)
+            sign_in(page, Site(server, folder), WRITE)
             page.goto(study)
             until(page, "() => document.getElementById('next-config') !== null")
-            shot(page, "study", 1300)
-            shot(page, "study-below", 1500, top=1300)
-            shot(opened(browser, f"{study}/trials/{best_of(one)}", "#runtime"), "trial")
-            shot(
-                opened(browser, f"{server.url}/compare?a=nightly-sessions&b=hourly-report", "#params table"), "compare"
+            screenshot(page, "study", 1300)
+            screenshot(page, "study-below", 1500, top=1300)
+            screenshot(open_page(browser, f"{study}/trials/{best_trial(one)}", "#runtime"), "trial")
+            screenshot(
+                open_page(browser, f"{server.url}/compare?a=nightly-sessions&b=hourly-report", "#params table"),
+                "compare",
             )
-            shot(opened(browser, f"{server.url}/studies/ad-hoc-export", "#next-config"), "infeasible", 1200)
-            shot(opened(browser, study, "#next-config", scheme="dark"), "dark", 1560)
-            shot(opened(browser, study, "#next-config", width=390), "phone", 1700)
-            shot(opened(browser, f"{server.url}/login", "form"), "login", 560)
+            screenshot(open_page(browser, f"{server.url}/studies/ad-hoc-export", "#next-config"), "infeasible", 1200)
+            screenshot(open_page(browser, study, "#next-config", scheme="dark"), "dark", 1560)
+            screenshot(open_page(browser, study, "#next-config", width=390), "phone", 1700)
+            screenshot(open_page(browser, f"{server.url}/login", "form"), "login", 560)
             browser.close()
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MISSING = "there is no Chromium here: make system installs it (apt-get install chromium)"
 PATIENCE_S = 60.0
-"""How long a test waits for something that must happen; a busy machine is slow, never wrong."""
+"""How long a test waits for something that must happen: a busy machine may be slow."""
 
 LATE = """(() => {
   const late = (wait, act) => (...given) => { setTimeout(() => act(...given), wait); };
@@ -20,15 +20,15 @@ LATE = """(() => {
   window.IntersectionObserver = class extends Observer { constructor(seen, options) { super(late(120, seen), options); } };
   window.fetch = async (...given) => { await new Promise((go) => setTimeout(go, 120)); return ask(...given); };
 })()"""
-"""A script for every page of a test: frames, sightings and answers come late, as on a busy machine.
+"""A script for every page of a test: frames, visibility and responses are delayed, as on a busy machine.
 
-A test that looks before the page had time to draw then fails every time, here, and not one time in a hundred elsewhere.
+A test that does not wait until the page is drawn then fails every time, instead of one time in a hundred.
 """
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser for the tests of one module, and no longer: while it is open, nothing else here may run an event loop."""
+    """A browser for the tests of one module: while it is open, nothing else in this process can run an event loop."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=2000 * PATIENCE_S)
         yield browser
@@ -36,7 +36,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def drawn(page: Page) -> None:
-    """Wait until every chart in sight is drawn (or says that there is nothing to draw)."""
+    """Wait until every visible chart is drawn or says that there is nothing to draw."""
     until(
         page,
         """() => [...document.querySelectorAll('.plot')].every(
@@ -45,9 +45,9 @@ def drawn(page: Page) -> None:
 
 
 def until(page: Page, expression: str, argument: Any = None, patience_s: float = PATIENCE_S) -> None:
-    """Wait until a function of the page gives true. Playwright's own way evaluates texts, which the pages' policy forbids."""
+    """Wait until a function of the page returns true. Playwright's own wait evaluates strings, which the pages forbid (CSP)."""
     deadline = time.monotonic() + patience_s
     while not page.evaluate(expression, argument):
         if time.monotonic() > deadline:
-            raise AssertionError(f"after {patience_s:g} s this is still not so: {expression} ({argument!r})")
+            raise AssertionError(f"not true after {patience_s:g} s: {expression} ({argument!r})")
         page.wait_for_timeout(20)

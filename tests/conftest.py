@@ -1,4 +1,4 @@
-"""Helpers that several test files share live beside this file (`jobs.py`, `strategies.py`) and are imported by name."""
+"""Fixtures for all tests. Shared helpers (`jobs.py`, `strategies.py` …) are modules in this folder; tests import them by name."""
 
 import sys
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-collect_ignore = ["small_sky"]
-"""A stand-in that only the bridge of SkyPilot loads, in its own process."""
+collect_ignore = ["fake_skypilot"]
+"""A fake SkyPilot package. Only the SkyPilot bridge loads it, in its own process."""
 
 if TYPE_CHECKING:
     from postgres import Server
     from slurm_bench import SlurmBench
     from workers import Workers
 
-# Runs are repeatable and never fail by the clock: the machine that tests may be busy.
+# Examples are repeatable and have no deadline, because the test machine may be busy.
 settings.register_profile(
     "lynceus", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -36,7 +36,7 @@ def postgres() -> "Iterator[Server]":
 
 @pytest.fixture(scope="session")
 def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SlurmBench]":
-    """A real Slurm of four nodes, started on first use."""
+    """A real Slurm cluster of four nodes, started on first use."""
     from slurm_bench import missing, slurm
 
     if reason := missing():
@@ -47,7 +47,7 @@ def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SlurmBe
 
 @pytest.fixture
 def slurm(slurm_cluster: "SlurmBench", monkeypatch: pytest.MonkeyPatch) -> "SlurmBench":
-    """The cluster, as this process's commands see it."""
+    """The Slurm cluster, idle and configured for the commands of this process."""
     monkeypatch.setenv("SLURM_CONF", slurm_cluster.environment["SLURM_CONF"])
     slurm_cluster.wait_until_idle()
     return slurm_cluster

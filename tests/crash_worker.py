@@ -1,6 +1,6 @@
-"""Workers for the tests that kill them. A clean process imports everything once and forks a worker for each line it reads.
+"""Workers for tests that kill them. This process imports everything once and forks a worker for each line that it reads.
 
-Line in: a JSON object, see `work`. Lines out: `pid N` when a worker was forked, `exit N CODE` when it ended.
+Input lines: a JSON object, see `work`. Output lines: `pid N` when a worker was forked, `exit N CODE` when it ended.
 """
 
 import json
@@ -9,61 +9,66 @@ import select
 import signal
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from lynceus.durable import open_study
-from lynceus.engine import explore
 from lynceus.errors import InfrastructureError
-from lynceus.executor import Executor, WallClock
-from lynceus.executor.command import LocalJob
-from lynceus.executor.executor import Request
-from lynceus.executor.plugin import Setting
-from lynceus.history import End, Outcome
-from lynceus.ledger import Wish
-from lynceus.plugins import executor_plugin
-from lynceus.policy import preset
-from lynceus.problem import Budget, Goal, Limit, Problem
-from lynceus.space import Categorical, Integer, Space
-from lynceus.study import Study
+from lynceus.executors.command import JobCommand
+from lynceus.executors.interface import Executor, Request, SupportsClose, WallClock
+from lynceus.executors.plugin import ExecutorContext
+from lynceus.executors.registry import executor_plugin
+from lynceus.policy.presets import preset
+from lynceus.problem.budget import Budget
+from lynceus.problem.objective import Constraint, Objective
+from lynceus.problem.problem import Problem
+from lynceus.space.parameter import Categorical, Integer
+from lynceus.space.table import Space
+from lynceus.storage.sql.storage import Storage
+from lynceus.study.run_loop import explore
+from lynceus.study.stored import open_study
+from lynceus.study.study import Study
+from lynceus.trial.outcome import End, Outcome
+from lynceus.trial.record import RequestedState
 
 PRICE = 3600.0
 """Dollars per hour: one per second."""
 
 
-def problem_of(asked: dict[str, Any]) -> Problem:
-    space = Space.build([Integer("n", 1, asked["rows"] // 2), Categorical("mode", ("a", "b"))], price=PRICE)
-    budget = Budget(usd=asked["usd"], trials=asked.get("trials"))
-    # A deadline, and policies that cap every run by it: a run without a cap would reserve all the money there is.
-    return Problem(space, Goal.parse("minimize loss"), (Limit.parse("runtime <= 8s"),), budget)
+def problem_of(task: dict[str, Any]) -> Problem:
+    space = Space.build([Integer("n", 1, task["rows"] // 2), Categorical("mode", ("a", "b"))], price=PRICE)
+    budget = Budget(usd=task["usd"], trials=task.get("trials"))
+    # A deadline, and policies that use it as timeout: a run without a timeout would reserve the whole budget.
+    return Problem(space, Objective.parse("minimize loss"), (Constraint.parse("runtime <= 8s"),), budget)
 
 
-def study_of(asked: dict[str, Any]) -> Study:
-    models = asked["policy"].startswith("lynceus")
-    policy = preset(asked["policy"], lookahead=0 if models else None, timeout="tg-first" if models else "capped")
-    return open_study(asked["url"], asked["name"], problem_of(asked), policy, seed=asked["seed"], load_if_exists=True)
-
-
-def job_of(asked: dict[str, Any]) -> LocalJob:
-    """Writes down that it was there, leaves a daemon, reports, takes its time."""
-    script = (
-        'echo "$LYNCEUS_TRIAL" >> "$FOLDER/deeds"; (setsid sleep 1000 &); '
-        f'echo "::lynceus {{\\"loss\\": $n, \\"progress\\": 1}}"; sleep {asked["sleep_s"]}'
+def study_of(task: dict[str, Any], storage: Storage | None = None) -> Study:
+    """The study of a task, created if it does not exist."""
+    models = task["policy"].startswith("lynceus")
+    policy = preset(task["policy"], lookahead=0 if models else None, timeout="tg-first" if models else "capped")
+    return open_study(
+        storage or task["url"], task["name"], problem_of(task), policy, seed=task["seed"], load_if_exists=True
     )
-    return LocalJob(script, workdir=Path(asked["folder"]), env={"FOLDER": asked["folder"]}, grace_s=0.1)
 
 
-def executor_of(asked: dict[str, Any], problem: Problem) -> Executor:
-    """Local, or what `executor` says as a job file would."""
-    options = dict(asked.get("executor", {"kind": "local"}))
+def job_of(task: dict[str, Any]) -> JobCommand:
+    """Notes that it ran, leaves a daemon behind, reports, and takes its time."""
+    script = (
+        'echo "$LYNCEUS_TRIAL" >> "$FOLDER/log"; (setsid sleep 1000 &); '
+        f'echo "::lynceus {{\\"loss\\": $n, \\"progress\\": 1}}"; sleep {task["sleep_s"]}'
+    )
+    return JobCommand(script, workdir=Path(task["folder"]), env={"FOLDER": task["folder"]}, grace_s=0.1)
+
+
+def executor_of(task: dict[str, Any], problem: Problem) -> Executor:
+    """The local executor, or the one of `executor`, which is written as in a job file."""
+    options = dict(task.get("executor", {"kind": "local"}))
     plugin = executor_plugin(options.pop("kind"))
-    setting = Setting(problem, job_of(asked), Path(asked["folder"]).resolve() / "runs")
-    return plugin.make(setting, plugin.options.model_validate(options))
+    context = ExecutorContext(problem, job_of(task), Path(task["folder"]).resolve() / "runs")
+    return plugin.make(context, plugin.options.model_validate(options))
 
 
-class Instant:
-    """Every run takes a moment of pretended time and ends at once; the first one waits until every worker has begun one."""
+class InstantExecutor:
+    """Every run ends at once; the first one waits until every worker has started one."""
 
     def __init__(self, problem: Problem, folder: Path, count: int) -> None:
         self._problem = problem
@@ -75,9 +80,9 @@ class Instant:
         while len(list(self._folder.glob("met-*"))) < self._count:
             time.sleep(0.01)
         ticket = f"{request.study}/{request.number}"
-        ran = min(1.0 + request.row % 7, request.cap_s)
+        ran = min(1.0 + request.row % 7, request.timeout_s)
         price = float(self._problem.price[request.row])
-        end = End.FINISHED if ran < request.cap_s else End.CAPPED
+        end = End.FINISHED if ran < request.timeout_s else End.TIMEOUT
         metrics = {"loss": float(request.row)} if end is End.FINISHED else {}
         self._runs[ticket] = Outcome(end, ran, ran * price, metrics)
         return ticket
@@ -89,21 +94,21 @@ class Instant:
         pass
 
 
-def make_mortal(study: Study, executor: Executor, moment: str) -> None:
-    """Let this process be killed at an exact moment: `before launch`, `after launch`, `in settle` and so on."""
+def die_at(study: Study, executor: Executor, moment: str) -> None:
+    """Kill this process at an exact moment: `before launch`, `after launch`, `in settle` and so on."""
     when, _, what = moment.partition(" ")
-    owners = {"launch": executor, "launched": study, "settle": study}
+    owners = {"launch": executor, "launched": study.runs, "settle": study.runs}
     if when in ("before", "after"):
         inner = getattr(owners[what], what)
 
-        def mortal(*arguments: Any) -> Any:
+        def dying(*arguments: Any) -> Any:
             if when == "after":
                 inner(*arguments)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        setattr(owners[what], what, mortal)
+        setattr(owners[what], what, dying)
     elif when == "in":  # after the changes were written, before they are committed
-        note = study._ledger._note  # type: ignore[attr-defined]
+        note = study.journal._note  # type: ignore[attr-defined]
         kind = {"order": "ordered", "launched": "launched", "settle": "settled"}[what]
 
         def last_note(*arguments: Any) -> None:
@@ -111,22 +116,27 @@ def make_mortal(study: Study, executor: Executor, moment: str) -> None:
             if arguments[0] == kind:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        study._ledger._note = last_note  # type: ignore[attr-defined]
+        study.journal._note = last_note  # type: ignore[attr-defined]
 
 
-def work(asked: dict[str, Any]) -> int:
-    """Resume a study and run trials; `drain`: only settle what is open; `kill`: end it."""
-    wish = Wish.KILL if asked.get("kill") else Wish.STOP if asked.get("drain") else Wish.RUN
+def work(task: dict[str, Any]) -> int:
+    """Resume a study and run trials; with `drain`, only settle open trials; with `kill`, cancel them."""
+    requested_state = (
+        RequestedState.KILL if task.get("kill") else RequestedState.STOP if task.get("drain") else RequestedState.RUN
+    )
     try:
-        study = study_of(asked)
-        if asked.get("instant"):
-            folder, count = asked["meet"]
-            explore(study, Instant(study.problem, Path(folder), count), WallClock(), parallel=asked["parallel"])
+        study = study_of(task)
+        if task.get("instant"):
+            folder, count = task["meet"]
+            explore(study, InstantExecutor(study.problem, Path(folder), count), WallClock(), parallel=task["parallel"])
             return 0
-        executor = executor_of(asked, study.problem)
-        with closing(executor):  # type: ignore[type-var]
-            make_mortal(study, executor, asked.get("die", ""))
-            explore(study, executor, WallClock(), parallel=asked["parallel"], wish=lambda: wish)
+        executor = executor_of(task, study.problem)
+        try:
+            die_at(study, executor, task.get("die", ""))
+            explore(study, executor, WallClock(), parallel=task["parallel"], requested_state=lambda: requested_state)
+        finally:
+            if isinstance(executor, SupportsClose):
+                executor.close()
     except InfrastructureError:
         return 4
     return 0

@@ -1,4 +1,4 @@
-"""A real `lynceus dashboard` process for tests, on a free port, ended with them."""
+"""A real `lynceus dashboard` process for tests, on a free port."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ READ, WRITE = "read-token-0123456789", "write-token-0123456789"
 class Answer:
     status: int
     headers: dict[str, str]
-    """Names in small letters."""
+    """Names in lower case."""
     body: bytes
 
     @property
@@ -36,20 +36,20 @@ class Answer:
 
 @dataclass
 class Dashboard:
-    """A server that runs."""
+    """A running server."""
 
     url: str
     process: subprocess.Popen[bytes] | None
-    """Nothing when it runs in a thread of the tests."""
+    """None when it runs in a thread of the tests."""
     token: str | None = None
-    """Sent with every request that brings none of its own."""
-    said: list[str] = field(default_factory=list)
+    """Sent with every request that has no token of its own."""
+    stderr: list[str] = field(default_factory=list)
     """Lines of its standard error."""
 
     @property
     def broken(self) -> bool:
-        """Whether it had an error of its own; requests that uvicorn cancels, once it was told to end, are none."""
-        return "Traceback" in "".join(self.said).partition("graceful shutdown exceeded")[0]
+        """Whether it logged a traceback; those of requests that uvicorn cancels at shutdown do not count."""
+        return "Traceback" in "".join(self.stderr).partition("graceful shutdown exceeded")[0]
 
     @property
     def api(self) -> str:
@@ -64,7 +64,7 @@ class Dashboard:
         *,
         token: str | None = "",
     ) -> Answer:
-        """One request as it is: nothing is followed, corrected or repeated. `path` starts with / or is below the API."""
+        """Send one request as it is: no redirects, no retries. `path` starts with / or is below the API."""
         sent = dict(headers or {})
         bearer = self.token if token == "" else token
         if bearer is not None and not {"Authorization", "Cookie"} & sent.keys():
@@ -90,7 +90,7 @@ class Dashboard:
         return self.request("POST", path, body, headers, token=token)
 
     def kill(self) -> None:
-        """As if by the out-of-memory killer."""
+        """Kill it, as the out-of-memory killer does."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -107,7 +107,7 @@ def dashboard(
     port: int = 0,
     options: tuple[str, ...] = (),
 ) -> Iterator[Dashboard]:
-    """A running dashboard; requests bring `token` unless they say otherwise."""
+    """A running dashboard; requests carry `token` unless they give another one."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LYNCEUS_")}
     environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     for name, value in (("READ", read), ("WRITE", write)):
@@ -146,18 +146,18 @@ def _listen(running: Dashboard) -> None:
     assert running.process is not None
     assert running.process.stderr is not None
     for line in running.process.stderr:
-        running.said.append(line.decode("utf-8", "replace"))
+        running.stderr.append(line.decode("utf-8", "replace"))
 
 
 @contextmanager
 def served(
     storage: str, folder: Path, *, read: str | None = None, write: str | None = WRITE, token: str | None = WRITE
 ) -> Iterator[Dashboard]:
-    """A server in a thread: the same application behind the same web server, without the seconds that a process takes to start."""
+    """A server in a thread: the same application and web server, without the seconds that a process takes to start."""
     import uvicorn
 
-    from lynceus.web.access import Access
-    from lynceus.web.app import create_app
+    from lynceus.server.access import Access
+    from lynceus.server.app import create_app
 
     app = create_app(storage, access=Access(read, write), folder=folder)
     listening = socket.create_server(("127.0.0.1", 0))
@@ -171,7 +171,7 @@ def served(
         server.should_exit = True
         thread.join(60)
         listening.close()
-        assert not thread.is_alive(), "the server did not end"
+        assert not thread.is_alive(), "the server did not stop"
 
 
 JOB: dict[str, Any] = {
@@ -183,4 +183,4 @@ JOB: dict[str, Any] = {
     "policy": "random",
     "trial": {"timeout": "capped"},
 }
-"""A study to ask and tell: eight configurations, a cent per second and node."""
+"""A study for ask and tell: eight configurations, one cent per second and node."""

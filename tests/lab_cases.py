@@ -1,4 +1,4 @@
-"""Helpers of the lab's tests: a small job and an experiment on it, an engine that counts, traces without clocks."""
+"""Helpers of the lab's tests: a small job and an experiment, an engine that counts, traces without times."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lynceus.lab.cell import Cell, Done, Setting
-from lynceus.lab.engines import Crashed, InProcess
-from lynceus.replay import Replay
+from lynceus.replay.run import Replay
+from lynceus_lab.cell import Cell, Done, Setting
+from lynceus_lab.engines import Crashed, InProcess
 
 JOB = """\
 name: toy
@@ -22,7 +22,7 @@ deadline: {quantile: 0.5}
 """
 EXPERIMENT = """\
 title: A toy
-source: nobody, Fig. 1
+source: A paper, Fig. 1
 jobs: [{job}]
 policies:
   capped: random+timeouts
@@ -32,12 +32,12 @@ baseline: plain
 seeds: 4
 figures:
   - {{kind: cdf, title: "Money", level: 1.1}}
-  - {{kind: cno-by-money, title: "Course"}}
+  - {{kind: cno-by-money, title: "Progress"}}
   - {{kind: table-cno, title: "Table"}}
-  - {{kind: bars, title: "Thought", quantity: decision, statistic: mean}}
+  - {{kind: bars, title: "Decisions", quantity: decision, statistic: mean}}
 claims:
   - id: capped-saves
-    says: Caps save money
+    says: Timeouts save money
     published: 1.2×
     measure: {{kind: ratio, of: plain, to: capped, level: 1, statistic: p50}}
     holds: "> 0.1"
@@ -45,7 +45,7 @@ claims:
 
 
 def rows() -> list[str]:
-    """24 configurations: large machines are faster and dearer, and a small rate is slow."""
+    """24 configurations: large machines are faster and cost more, and other rates than 0.01 are slow."""
     lines = []
     for (vm, power), nodes, rate in itertools.product((("small", 1), ("large", 3)), (1, 2, 4, 8), (0.001, 0.01, 0.1)):
         seconds = 3600 / (power * nodes**0.8) * (1 if rate == 0.01 else 1.7) + 40 * nodes
@@ -54,7 +54,7 @@ def rows() -> list[str]:
 
 
 def write_job(folder: Path) -> Path:
-    """The job's file, with its table beside it."""
+    """The job file, with its table beside it."""
     (folder / "toy.csv").write_text("\n".join(["vm,nodes,rate,time_s,usd,curve", *rows()]) + "\n")
     path = folder / "toy.yaml"
     path.write_text(JOB)
@@ -62,21 +62,21 @@ def write_job(folder: Path) -> Path:
 
 
 def write_experiment(folder: Path) -> Path:
-    """The experiment's file, with the job beside it."""
+    """The experiment file, with the job beside it."""
     path = folder / "experiment.yaml"
     path.write_text(EXPERIMENT.format(job=write_job(folder)))
     return path
 
 
 def changed(path: Path, old: str, new: str) -> None:
-    """Replace a text in a file; it must be there."""
+    """Replace a text in a file, which must contain it."""
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
 
 
 class Counting:
-    """An engine that runs cells here, counts them, and may crash some."""
+    """An engine that runs cells in this process, counts them, and can let some crash."""
 
     def __init__(self, crash: Sequence[int] = (), stop_after: int | None = None) -> None:
         self.ran: list[Cell] = []
@@ -87,11 +87,11 @@ class Counting:
             if place == self.stop_after:
                 raise KeyboardInterrupt
             self.ran.append(cell)
-            yield Crashed(cell, "it was asked to") if place in self.crash else next(iter(InProcess()([cell])))
+            yield Crashed(cell, "as requested") if place in self.crash else next(iter(InProcess()([cell])))
 
 
 class Deadly(Setting):
-    """A setting that kills the process which runs it."""
+    """A setting that kills the process that runs it."""
 
     @property
     def peer(self) -> str | None:
@@ -99,7 +99,7 @@ class Deadly(Setting):
 
 
 class Slow(Setting):
-    """A setting that takes its time."""
+    """A setting that takes 0.3 seconds more."""
 
     @property
     def peer(self) -> str | None:
@@ -107,8 +107,8 @@ class Slow(Setting):
         return None
 
 
-def timeless(replay: Replay) -> tuple[object, ...]:
-    """Everything of a replay but how long its decisions took."""
+def without_times(replay: Replay) -> tuple[object, ...]:
+    """A replay without its decision times."""
     steps = tuple(
         (
             step.row,
@@ -117,7 +117,7 @@ def timeless(replay: Replay) -> tuple[object, ...]:
             step.spent_usd,
             step.cno,
             step.seconds,
-            repr(step.told_s),
+            repr(step.target_s),
             step.modelled,
         )
         for step in replay.steps

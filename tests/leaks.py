@@ -1,7 +1,7 @@
-"""A campaign of crashes on any executor: Lynceus is killed at random moments of its studies, and afterwards nothing of ours is alive.
+"""Repeated crashes of Lynceus with any executor: it is killed at random moments, and afterwards no process or machine is left running.
 
-After each crash the study is resumed, or its open trials are ended, or a person gives it up and has everything of it swept away. Then: no
-job, actor or process is left, nothing ran twice, and what was charged is what supervisors or last signs of life say, to the second.
+After each crash the study is resumed, or its open trials are cancelled, or all its resources are removed. Then no job, actor or process is
+left, no job ran twice, and the charges equal what supervisors recorded or the last heartbeats.
 """
 
 import json
@@ -16,28 +16,28 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from crash_worker import executor_of, study_of
-from local_runs import belongings_of, eventually, processes_below
-from lynceus.executor.executor import Belonging
-from lynceus.ledger.sql import Storage
-from lynceus.supervisor import files
+from local_runs import eventually, owned_by, processes_below
+from lynceus.executors.interface import OwnedResource, ResourceKind, SupportsClose
+from lynceus.executors.supervisor import files
+from lynceus.storage.sql.storage import Storage
 
 if TYPE_CHECKING:
     from workers import Workers
 
 TRIALS = 8
-AFTERWARDS = ("resume", "resume", "resume", "end", "give up")
+AFTERWARDS = ("resume", "resume", "resume", "cancel", "remove")
 
 
 class LeakCampaign:
-    """One study after another, crashed `points` times."""
+    """Crashes one study after another, `points` times in all."""
 
     def __init__(
-        self, folder: Path, workers: "Workers", executor: dict[str, Any], *, seed: int, longest_s: float
+        self, folder: Path, workers: "Workers", executor: dict[str, Any], *, seed: int, max_delay_s: float
     ) -> None:
         self._folder, self._workers = folder, workers
-        self._luck = random.Random(seed)
-        self._longest_s = longest_s
-        self._asked: dict[str, Any] = {
+        self._random = random.Random(seed)
+        self._max_delay_s = max_delay_s
+        self._task: dict[str, Any] = {
             "url": f"sqlite:///{folder}/s.db",
             "policy": "random",
             "parallel": 3,
@@ -50,39 +50,39 @@ class LeakCampaign:
         self._studies = 0
         self.happened: Counter[str] = Counter()
         self.charged_s = 0.0
-        """Seconds that were charged in all, each of them found in a record of a run."""
-        self._sweeper: Any = None
+        """Seconds that were charged in total; each is in the record of a run."""
+        self._executor: Any = None
         self._new_study()
 
     def run(self, points: int) -> None:
-        """Crash, tidy up, look, again and again."""
+        """Crash, clean up and check, many times."""
         try:
             self._run(points)
         finally:
-            if self._sweeper is not None:
-                self._sweeper.close()
+            if isinstance(self._executor, SupportsClose):
+                self._executor.close()
 
     def _run(self, points: int) -> None:
         for point in range(points):
             self._crash()
-            afterwards = self._luck.choice(AFTERWARDS)
+            afterwards = self._random.choice(AFTERWARDS)
             self.happened[afterwards] += 1
             print(f"crash {point + 1}: {afterwards}", flush=True)
-            if afterwards == "give up":
-                self._sweep()
-                self._nothing_lives()
+            if afterwards == "remove":
+                self._remove_all()
+                self._check_nothing_runs()
                 self._new_study()
                 continue
             wanted = {"drain": True} if afterwards == "resume" else {"kill": True}
-            assert self._workers.wait(self._workers.start({**self._asked, **wanted})) == 0
-            self._nothing_lives()
+            assert self._workers.wait(self._workers.start({**self._task, **wanted})) == 0
+            self._check_nothing_runs()
             settled = self._check()
             if settled >= TRIALS:
-                self._sweep()  # it may have been killed after its last trial and before it gave warm machines back
+                self._remove_all()  # it may have been killed after its last trial, before it took warm machines down
                 self._close_study()
-        # The rest of the last study, undisturbed: it can still be brought to its end.
-        assert self._workers.wait(self._workers.start(self._asked)) == 0
-        self._nothing_lives()
+        # The rest of the last study runs undisturbed: it can still finish.
+        assert self._workers.wait(self._workers.start(self._task)) == 0
+        self._check_nothing_runs()
         assert self._check() >= 1
         self._close_study()
 
@@ -90,50 +90,52 @@ class LeakCampaign:
         self._studies += 1
         folder = self._folder / f"study-{self._studies}"
         folder.mkdir()
-        self._asked |= {"name": f"study-{self._studies}", "folder": str(folder), "seed": self._studies}
+        self._task |= {"name": f"study-{self._studies}", "folder": str(folder), "seed": self._studies}
 
     def _close_study(self) -> None:
-        with Storage(self._asked["url"]) as storage:
-            trials = storage.trials(self._asked["name"])
+        with Storage(self._task["url"]) as storage:
+            trials = storage.trials(self._task["name"])
         self.happened["trials"] += len(trials)
         self.charged_s += sum(trial.outcome.charged_usd for trial in trials if trial.outcome is not None)
         self._new_study()
 
     def _crash(self) -> None:
-        worker = self._workers.start(self._asked)
-        time.sleep(self._luck.uniform(0.0, self._longest_s))
+        worker = self._workers.start(self._task)
+        time.sleep(self._random.uniform(0.0, self._max_delay_s))
         try:
             os.kill(worker, signal.SIGKILL)
         except ProcessLookupError:
-            self.happened["came too late"] += 1
+            self.happened["too late"] += 1
         assert self._workers.wait(worker) in (-signal.SIGKILL, 0)
 
-    def _living(self) -> list[Belonging]:
-        """What lives of the present study, as the executor itself lists it."""
-        study = study_of(self._asked)
-        study._ledger._engine.dispose()  # type: ignore[attr-defined]
-        if self._sweeper is None:
-            self._sweeper = executor_of(self._asked, study.problem)
-        found = belongings_of(self._sweeper)
-        return [one for one in found if one.identity == study.identity and one.kind != "directory"]
+    def _running(self) -> list[OwnedResource]:
+        """What is running of the current study, according to the executor."""
+        with Storage(self._task["url"]) as storage:
+            study = study_of(self._task, storage)
+        if self._executor is None:
+            self._executor = executor_of(self._task, study.problem)
+        found = owned_by(self._executor)
+        return [
+            one for one in found if one.identity == study.record.identity and one.kind is not ResourceKind.DIRECTORY
+        ]
 
-    def _sweep(self) -> None:
-        """What `lynceus gc` does for a study that nobody needs. What was just being started appears a moment later."""
+    def _remove_all(self) -> None:
+        """Do what `lynceus gc` does. Repeats, because what was just being started appears a moment later."""
         quiet = 0
         while quiet < 2:
-            living = self._living()
-            for one in living:
-                self._sweeper.end(one)
-            quiet = 0 if living else quiet + 1
+            running = self._running()
+            for one in running:
+                self._executor.remove(one)
+            quiet = 0 if running else quiet + 1
             time.sleep(0.5)
 
-    def _nothing_lives(self) -> None:
+    def _check_nothing_runs(self) -> None:
         eventually(lambda: not processes_below(self._folder))
-        eventually(lambda: not self._named_here())
-        eventually(lambda: not [one for one in self._living() if one.number is not None])
+        eventually(lambda: not self._other_processes())
+        eventually(lambda: not [one for one in self._running() if one.number is not None])
 
-    def _named_here(self) -> list[str]:
-        """Processes beside the jobs, supervisors for example, that have our folder among their arguments."""
+    def _other_processes(self) -> list[str]:
+        """Processes other than jobs, such as supervisors, that have our folder in their arguments."""
         mine, found = str(self._folder).encode(), []
         for name in os.listdir("/proc"):
             try:
@@ -144,26 +146,26 @@ class LeakCampaign:
         return found
 
     def _check(self) -> int:
-        """All promises about the storage; returns how many trials there are."""
-        with Storage(self._asked["url"]) as storage:
-            if self._asked["name"] not in {record.name for record in storage.studies()}:
+        """Check the storage; returns the number of trials."""
+        with Storage(self._task["url"]) as storage:
+            if self._task["name"] not in {record.name for record in storage.studies()}:
                 return 0
-            trials, events = storage.trials(self._asked["name"]), storage.events(self._asked["name"])
+            trials, events = storage.trials(self._task["name"]), storage.events(self._task["name"])
         assert [trial.number for trial in trials] == list(range(len(trials)))
         assert all(trial.outcome is not None for trial in trials)
-        folder = Path(self._asked["folder"])
+        folder = Path(self._task["folder"])
         runs = folder / "runs"
-        told = {int(path.parent.name): json.loads(path.read_text()) for path in runs.rglob(files.OUTCOME)}
-        assert set(told) <= set(range(len(trials)))
-        deeds = Counter((folder / "deeds").read_text().split() if (folder / "deeds").exists() else [])
-        assert set(deeds.values()) <= {1}, "a trial ran twice"
+        records = {int(path.parent.name): json.loads(path.read_text()) for path in runs.rglob(files.OUTCOME)}
+        assert set(records) <= set(range(len(trials)))
+        jobs = Counter((folder / "log").read_text().split() if (folder / "log").exists() else [])
+        assert set(jobs.values()) <= {1}, "a trial ran twice"
         for trial in trials:
             assert trial.outcome is not None
-            ran = told[trial.number]["seconds"] if trial.number in told else 0.0
-            # Executors that start machines of their own write down what these cost besides.
-            machines = 0.0 if trial.number not in told else told[trial.number].get("extra_s", 0.0)
-            assert trial.outcome.charged_usd == pytest.approx(min(ran, trial.order.cap_s) + machines, abs=1e-5)
-            if str(trial.number) not in deeds:
+            ran = records[trial.number]["seconds"] if trial.number in records else 0.0
+            # Executors that start machines record what these cost in addition.
+            machines = 0.0 if trial.number not in records else records[trial.number].get("extra_s", 0.0)
+            assert trial.outcome.charged_usd == pytest.approx(min(ran, trial.order.timeout_s) + machines, abs=1e-5)
+            if str(trial.number) not in jobs:
                 assert trial.outcome.charged_usd - machines < 1.0, "a trial that never ran was charged"
         settled = Counter(event.number for event in events if event.kind == "settled")
         assert set(settled.values()) <= {1}

@@ -1,4 +1,4 @@
-"""Real runs for tests: a small problem, a local executor, and a way to wait for the end."""
+"""Real local runs for tests: a small problem, a local executor, and waiting for the end."""
 
 import contextlib
 import os
@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lynceus.errors import InfrastructureError
-from lynceus.executor.command import LocalJob
-from lynceus.executor.executor import Belonging, Request, Sweeps
-from lynceus.executor.local import LocalExecutor, Shape
-from lynceus.history import Outcome
-from lynceus.problem import Budget, Problem
-from lynceus.space import Categorical, Space
-from lynceus.supervisor.tree import RUN_VARIABLE
+from lynceus.executors.command import JobCommand
+from lynceus.executors.interface import OwnedResource, Request, SupportsCleanup
+from lynceus.executors.local import LocalExecutor
+from lynceus.executors.resources import Resources
+from lynceus.executors.supervisor.output import read_output
+from lynceus.executors.supervisor.process_tree import RUN_VARIABLE
+from lynceus.problem.budget import Budget
+from lynceus.problem.problem import Problem
+from lynceus.space.parameter import Categorical
+from lynceus.space.table import Space
+from lynceus.trial.outcome import Outcome
 
 PATIENCE_S = 60.0
-"""How long a test waits for something that must happen; a busy machine is slow, never wrong."""
+"""How long a test waits for something that must happen, even on a busy machine."""
 
 
 def problem_of(values: tuple[str, ...] = ("a", "b"), usd: float = 100.0) -> Problem:
@@ -29,35 +33,35 @@ def problem_of(values: tuple[str, ...] = ("a", "b"), usd: float = 100.0) -> Prob
 
 @dataclass
 class Bench:
-    """One executor in a folder of its own."""
+    """One executor in its own folder."""
 
     root: Path
-    job: LocalJob
+    job: JobCommand
     problem: Problem
-    shape: Callable[[int], Shape] | None = None
+    resources: Callable[[int], Resources] | None = None
 
     def __post_init__(self) -> None:
-        self.executor = LocalExecutor(self.problem, self.job, self.root, self.shape)
+        self.executor = LocalExecutor(self.problem, self.job, self.root, self.resources)
 
-    def launch(self, row: int = 0, cap_s: float = 60.0, number: int = 0) -> str:
-        return self.executor.launch(Request("study", number, row, self.problem.space.point(row), cap_s, True, "id"))
+    def launch(self, row: int = 0, timeout_s: float = 60.0, number: int = 0) -> str:
+        return self.executor.launch(Request("study", number, row, self.problem.space.point(row), timeout_s, True, "id"))
 
-    def outcome(self, row: int = 0, cap_s: float = 60.0, number: int = 0) -> Outcome:
-        return self.wait(self.launch(row, cap_s, number))
+    def outcome(self, row: int = 0, timeout_s: float = 60.0, number: int = 0) -> Outcome:
+        return self.wait(self.launch(row, timeout_s, number))
 
     def wait(self, ticket: str) -> Outcome:
         found: list[Outcome] = []
 
-        def ended() -> bool:
+        def has_ended() -> bool:
             outcome = self.executor.collect(ticket)
             found.extend([] if outcome is None else [outcome])
             return bool(found)
 
-        eventually(ended)
+        eventually(has_ended)
         return found[0]
 
     def output(self, stream: str = "stdout", number: int = 0) -> bytes:
-        return self.executor.output(str(self.root / "study-id" / str(number)), stream)
+        return read_output(str(self.root / "study-id" / str(number) / stream))
 
 
 def eventually(happened: Callable[[], object]) -> None:
@@ -67,36 +71,36 @@ def eventually(happened: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def belongings_of(executor: Sweeps) -> list[Belonging]:
-    """What an executor lists as its own; a starved cluster takes longer than executors wait for an answer, and is asked again."""
-    found: list[Belonging] = []
+def owned_by(executor: SupportsCleanup) -> list[OwnedResource]:
+    """The resources that an executor owns. Retries, because a busy cluster may take longer to answer than executors wait."""
+    found: list[OwnedResource] = []
 
-    def listed() -> bool:
+    def answered() -> bool:
         try:
-            found[:] = executor.belongings()
+            found[:] = executor.owned_resources()
         except InfrastructureError:
             return False
         return True
 
-    eventually(listed)
+    eventually(answered)
     return found
 
 
 def files_below(*folders: Path) -> list[Path]:
-    """Every file in these folders, also while others remove some of them."""
+    """Every file in these folders; other processes may remove some of them in the meantime."""
     return [Path(where, name) for one in folders for where, _, names in os.walk(one) for name in names]
 
 
-def holds(path: Path, text: str) -> bool:
-    """Whether a file has a text in it; one that is gone has not."""
+def contains(path: Path, text: str) -> bool:
+    """Whether a file contains a text; false if the file does not exist."""
     with contextlib.suppress(OSError):
         return path.is_file() and text.encode() in path.read_bytes()
     return False
 
 
 def processes_below(root: Path) -> set[int]:
-    """Every living process that belongs to a run in `root`: job processes, by what they inherited."""
-    mark, folder = f"{RUN_VARIABLE}=".encode(), str(root).encode()
+    """All living job processes of runs in `root`, found by their environment."""
+    prefix, folder = f"{RUN_VARIABLE}=".encode(), str(root).encode()
     found = set()
     for name in os.listdir("/proc"):
         try:
@@ -105,6 +109,6 @@ def processes_below(root: Path) -> set[int]:
         except OSError:
             continue
         ours = any(one.startswith(b"LYNCEUS_RESULT=" + folder) for one in variables)
-        if ours and any(one.startswith(mark) for one in variables):
+        if ours and any(one.startswith(prefix) for one in variables):
             found.add(int(name))
     return found

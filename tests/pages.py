@@ -1,4 +1,4 @@
-"""A place to look at pages: a storage with several studies, one of which really runs, and a server that shows it."""
+"""A site for tests of pages: a storage with several studies, one of which is running, and a server."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from playwright.sync_api import Page
 
 from dashboards import WRITE, Dashboard, dashboard
 from local_runs import eventually
-from lynceus.cli.opened import Opened, open_study
-from lynceus.job import Job
-from lynceus.ledger.sql import Storage
-from made_up import made_up
+from lynceus.jobfile.job import Job
+from lynceus.library.open_study import OpenStudy, open_named
+from lynceus.storage.sql.storage import Storage
+from sample_studies import sample_study
 
-EVIL = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
-"""What a person might put into any text; it must stay one."""
+MARKUP = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
+"""Markup that may appear in any text; pages must show it as text."""
 QUICK, SLOW = 6, 2
-"""Trials of the running study that end at once, and those that would run for an hour: longer than any test looks."""
+"""Trials of the running study that end at once, and trials that run for an hour, longer than any test."""
 JOB = """\
 version: 1
 name: running
 run: |
   printf '%s\\n' "working on $step with $LYNCEUS_PARAM_WORD"
-  printf '%s\\n' "{evil}" >&2
+  printf '%s\\n' "{markup}" >&2
   for part in 1 2 3 4; do
     printf '{{"progress": 0.%s, "<b>rate</b>": %s}}\\n' "$part" "$part" >> "$LYNCEUS_RESULT"
     sleep "0.$((9 - step))"
@@ -48,8 +48,8 @@ baseline: {{step: 6, word: {word}}}
 
 
 @dataclass(frozen=True)
-class Place:
-    """A storage with studies, and the server that shows it."""
+class Site:
+    """A storage with studies, and its server."""
 
     server: Dashboard
     folder: Path
@@ -62,21 +62,21 @@ class Place:
     def url(self) -> str:
         return self.server.url
 
-    def study(self, name: str) -> Opened:
+    def study(self, name: str) -> OpenStudy:
         """A study as the storage has it now."""
-        return open_study(name, self.storage)
+        return open_named(name, self.storage)
 
 
 @contextmanager
-def running_place(folder: Path) -> Iterator[Place]:
-    """Two studies of a made-up job, one with an evil name, one that is empty, and one that really runs."""
-    made_up(folder, "nightly", 18).storage.close()
-    made_up(folder, "hourly", 12, seed=3).storage.close()
-    made_up(folder, "empty", 0).storage.close()
-    _evil_study(folder)
+def running_site(folder: Path) -> Iterator[Site]:
+    """Two studies of the sample job, one with markup in its name, one without trials, and one that is running."""
+    sample_study(folder, "nightly", 18).storage.close()
+    sample_study(folder, "hourly", 12, seed=3).storage.close()
+    sample_study(folder, "empty", 0).storage.close()
+    _markup_study(folder)
     file = folder / "running.yaml"
-    quoted = "'" + EVIL.replace("'", "''") + "'"
-    file.write_text(JOB.format(evil=EVIL.replace('"', '\\"'), quick=QUICK, word=quoted), encoding="utf-8")
+    quoted = "'" + MARKUP.replace("'", "''") + "'"
+    file.write_text(JOB.format(markup=MARKUP.replace('"', '\\"'), quick=QUICK, word=quoted), encoding="utf-8")
     storage = f"sqlite:///{folder}/studies.db"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LYNCEUS_")}
     with dashboard(storage, folder) as server:
@@ -87,33 +87,33 @@ def running_place(folder: Path) -> Iterator[Place]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        here = Place(server, folder)
+        site = Site(server, folder)
         try:
-            eventually(lambda: _has(here, QUICK, SLOW))
-            yield here
+            eventually(lambda: _has(site, QUICK, SLOW))
+            yield site
         finally:
             with contextlib.suppress(Exception):
-                here.study("running").study.stop(kill=True)
+                site.study("running").study.stop(kill=True)
             try:
                 worker.wait(30)
             except subprocess.TimeoutExpired:
                 worker.kill()
                 worker.wait()
-    assert not server.broken, "".join(server.said)
+    assert not server.broken, "".join(server.stderr)
 
 
-def _evil_study(folder: Path) -> None:
-    """A study whose name is markup: job files refuse such names, programs may give them."""
+def _markup_study(folder: Path) -> None:
+    """A study with markup as its name: programs may choose it, job files may not."""
     job = Job.read(str(folder / "empty.yaml"))
     with Storage(f"sqlite:///{folder}/studies.db") as storage:
-        plain = storage.load_study("empty")
+        empty = storage.load_study("empty")
         storage.create_study(
-            EVIL.replace("/", "|"), document=job.stored(), fingerprint=plain.fingerprint, policy=plain.policy
+            MARKUP.replace("/", "|"), document=job.stored(), fingerprint=empty.fingerprint, policy=empty.policy
         )
 
 
-def _has(here: Place, settled: int, running: int) -> bool:
-    with Storage(here.storage) as storage:
+def _has(site: Site, settled: int, running: int) -> bool:
+    with Storage(site.storage) as storage:
         if "running" not in [record.name for record in storage.studies()]:
             return False
         totals = storage.totals("running")
@@ -121,9 +121,9 @@ def _has(here: Place, settled: int, running: int) -> bool:
         return (totals.settled, totals.running, started) == (settled, running, settled + running)
 
 
-def sign_in(page: Page, place: Place, token: str = WRITE) -> None:
-    """Through the form, as a person does."""
-    page.goto(place.url + "/login")
+def sign_in(page: Page, site: Site, token: str = WRITE) -> None:
+    """Sign in with the form."""
+    page.goto(site.url + "/login")
     page.get_by_label("token").fill(token)
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("heading", name="Studies", exact=True).wait_for()

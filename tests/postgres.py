@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests: started by them, reached by a Unix socket in its own folder, ended with them."""
+"""A real PostgreSQL server for tests, reached through a Unix socket in its own folder."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ import pytest
 
 
 def binaries() -> Path | None:
-    """Where the server's programs are; Debian keeps them out of the PATH."""
+    """The folder of the server's programs; on Debian it is not on the PATH."""
     found = [Path(path).resolve().parent for path in [shutil.which("initdb")] if path is not None]
     found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((folder for folder in found if (folder / "postgres").exists()), None)
@@ -28,8 +28,8 @@ class Server:
         # The server refuses to run as root.
         self._user = "postgres" if os.getuid() == 0 else None
         if self._user is not None:
-            who = pwd.getpwnam(self._user)
-            os.chown(folder, who.pw_uid, who.pw_gid)
+            account = pwd.getpwnam(self._user)
+            os.chown(folder, account.pw_uid, account.pw_gid)
         folder.chmod(0o755)
         self._run("initdb", "-D", str(self._data), "-U", "lynceus", "-A", "trust", "--no-sync")
         self.start()
@@ -39,9 +39,9 @@ class Server:
         return f"postgresql+psycopg://lynceus@/postgres?host={self.folder}"
 
     def start(self) -> None:
-        # Killed processes lose nothing that the kernel has; fsync guards against power cuts, which tests do not make.
+        # A killed process loses nothing that the kernel has; fsync guards against power cuts, which tests do not simulate.
         options = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c fsync=off"
-        for attempt in range(50):  # after a kill, the old server's children must notice first
+        for attempt in range(50):  # after a kill, the children of the old server must notice first
             try:
                 self._run("pg_ctl", "-D", str(self._data), "-w", "-l", str(self.folder / "log"), "-o", options, "start")
                 return
@@ -51,7 +51,7 @@ class Server:
                 time.sleep(0.1)
 
     def kill(self) -> None:
-        """As if by the out-of-memory killer."""
+        """Kill it, as the out-of-memory killer does."""
         pid = int((self._data / "postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
 
@@ -60,7 +60,7 @@ class Server:
             self._run("pg_ctl", "-D", str(self._data), "-w", "-m", "immediate", "stop")
 
     def database(self, name: str) -> str:
-        """The address of a new, empty database."""
+        """The URL of a new, empty database."""
         self._run("psql", "-h", str(self.folder), "-U", "lynceus", "-q", "-c", f'CREATE DATABASE "{name}"', "postgres")
         return f"postgresql+psycopg://lynceus@/{name}?host={self.folder}"
 

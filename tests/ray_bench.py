@@ -1,6 +1,6 @@
-"""A real Ray cluster for tests: a head and further nodes as processes of this machine, started by a process of its own, ended with it.
+"""A real Ray cluster for tests: a head and further nodes as processes of this machine, started by a separate process.
 
-Line in: a JSON object, `{"add": {…}}`, `{"kill": NUMBER}` or `{"stop": true}`. Line out: one JSON object for each.
+Input lines: a JSON object, `{"add": {…}}`, `{"kill": NUMBER}` or `{"stop": true}`. Output lines: one JSON object for each.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _SMALL = {"object_store_memory": 80 << 20, "include_dashboard": False}
 
 
 def serve(folder: str) -> None:
-    """The other process: it alone loads Ray."""
+    """The separate process; only this one imports Ray."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     from ray.cluster_utils import Cluster
@@ -32,33 +32,33 @@ def serve(folder: str) -> None:
     cluster = Cluster()
     nodes: list[Any] = []
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         answer: dict[str, Any] = {}
-        if "add" in asked:
-            further = {"temp_dir": folder} if not nodes else {}
-            nodes.append(_added(cluster, {**_SMALL, **further, **asked["add"]}))
+        if "add" in request:
+            for_head = {"temp_dir": folder} if not nodes else {}
+            nodes.append(_add(cluster, {**_SMALL, **for_head, **request["add"]}))
             answer = {"node": len(nodes) - 1, "address": cluster.address}
-        elif "kill" in asked:
-            cluster.remove_node(nodes[asked["kill"]], allow_graceful=False)
+        elif "kill" in request:
+            cluster.remove_node(nodes[request["kill"]], allow_graceful=False)
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
-        if "stop" in asked:
+        if "stop" in request:
             break
     cluster.shutdown()
 
 
-def _added(cluster: Any, wanted: dict[str, Any], tries: int = 3) -> Any:
-    """Ray gives a node 30 s to come up, which is not much on a busy machine."""
+def _add(cluster: Any, options: dict[str, Any], tries: int = 3) -> Any:
+    """Add a node; retries because Ray waits only 30 s for it, which is not enough on a busy machine."""
     try:
-        return cluster.add_node(**wanted)
+        return cluster.add_node(**options)
     except Exception:
         if tries == 1:
             raise
-        return _added(cluster, wanted, tries - 1)
+        return _add(cluster, options, tries - 1)
 
 
 class Bench:
-    """Our end of the pipe."""
+    """The client of the separate process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -78,17 +78,17 @@ class Bench:
             )
 
     def add(self, **resources: Any) -> int:
-        """A further node; the first one is the head. Returns its number."""
-        answer = self._ask({"add": resources})
+        """Add a node and return its number; the first one is the head."""
+        answer = self._call({"add": resources})
         self.address = answer["address"]
         return int(answer["node"])
 
     def kill(self, node: int) -> None:
-        """SIGKILL for everything that makes up a node."""
-        self._ask({"kill": node})
+        """Kill all processes of a node."""
+        self._call({"kill": node})
 
     def client(self) -> str:
-        """An address `ray://…` by which the cluster can be reached from anywhere."""
+        """Start a Ray client server and return its address `ray://…`."""
         [port] = free_ports(1)
         command = [sys.executable, "-m", "ray.util.client.server", f"--address={self.address}", f"--port={port}"]
         self._clients.append(
@@ -98,10 +98,10 @@ class Bench:
         )
         return f"ray://127.0.0.1:{port}"
 
-    def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.write(json.dumps(request) + "\n")
         self._server.stdin.flush()
         line = self._server.stdout.readline()
         assert line, f"the cluster ended: {(self.folder / 'bench.log').read_text()[-2000:]}"
@@ -114,7 +114,7 @@ class Bench:
                 os.killpg(client.pid, signal.SIGKILL)
             client.wait()
         with contextlib.suppress(BrokenPipeError, AssertionError):
-            self._ask({"stop": True})
+            self._call({"stop": True})
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         with contextlib.suppress(BrokenPipeError):
@@ -125,10 +125,10 @@ class Bench:
 
 @contextlib.contextmanager
 def bench(**head: Any) -> Iterator[Bench]:
-    """A cluster of one head; skips where Ray is not installed."""
+    """A cluster with one node, the head; skips the test if Ray is not installed."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install -e '.[ray]'")
-    folder = Path(tempfile.mkdtemp(prefix="lr-", dir="/tmp"))  # names of sockets are short
+    folder = Path(tempfile.mkdtemp(prefix="lr-", dir="/tmp"))  # paths of sockets must be short
     running = Bench(folder)
     try:
         running.add(**head)

@@ -1,6 +1,6 @@
-"""A whole SkyPilot on one machine: its API server, an sshd on loopback, and behind it a Slurm whose nodes are SkyPilot's machines.
+"""A real SkyPilot on one machine: its API server, an sshd on loopback, and a Slurm cluster whose nodes are SkyPilot's machines.
 
-Everything lives in one folder and listens on 127.0.0.1 alone. `python tests/skypilot_bench.py FOLDER` keeps it up until Ctrl-C, for people.
+Everything is in one folder and listens on 127.0.0.1 only. `python tests/skypilot_bench.py FOLDER` runs it until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import slurm_bench
 from ports import free_ports
 
 PYTHON = Path(__file__).parents[1] / ".venv-skypilot" / "bin" / "python"
-"""Made by `make skypilot`."""
+"""Created by `make skypilot`."""
 _PROGRAMS = ("sshd", "ssh-keygen", "rsync")
 
 
 def missing() -> str:
-    """Why the bench cannot be started here; empty when it can."""
+    """Why it cannot be started here; empty if it can."""
     if not PYTHON.exists():
         return "SkyPilot's environment .venv-skypilot is missing: run 'make skypilot'"
     absent = [name for name in _PROGRAMS if _program(name) is None]
@@ -38,7 +38,7 @@ def _program(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Bench:
-    """A running bench."""
+    """A running SkyPilot."""
 
     folder: Path
     slurm: slurm_bench.SlurmBench
@@ -46,7 +46,7 @@ class Bench:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For whoever speaks to this SkyPilot: its home and the port of its API server."""
+        """The environment of clients of this SkyPilot: its home directory and the port of its API server."""
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SKYPILOT_"))},
             "HOME": str(self.folder / "home"),
@@ -55,12 +55,12 @@ class Bench:
         }
 
     def sky(self, *words: str, timeout_s: float = 600.0) -> str:
-        """SkyPilot's command line."""
+        """Run SkyPilot's command line and return its output."""
         command = [str(PYTHON.parent / "sky"), *words]
-        return _said(command, self.environment, timeout_s)
+        return _output_of(command, self.environment, timeout_s)
 
 
-def _said(command: list[str], environment: dict[str, str], timeout_s: float) -> str:
+def _output_of(command: list[str], environment: dict[str, str], timeout_s: float) -> str:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
     if done.returncode:
         raise RuntimeError(
@@ -71,19 +71,19 @@ def _said(command: list[str], environment: dict[str, str], timeout_s: float) -> 
 
 @contextlib.contextmanager
 def skypilot_bench(folder: Path) -> Iterator[Bench]:
-    """Bring it up, and take everything down again at the end."""
+    """A running SkyPilot as a context."""
     for name in ("home", "shared", "nodes", "uv"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     slurm = slurm_bench.SlurmBench(folder / "slurm", more=f"PrologSlurmctld={_uv_for_nodes(folder)}\n")
     bench = Bench(folder, slurm, free_ports(1)[0])
-    with contextlib.ExitStack() as down:
-        down.callback(_name_nodes, folder, [])
-        _name_nodes(folder, list(slurm.nodes))
-        down.callback(slurm.stop)
+    with contextlib.ExitStack() as stack:
+        stack.callback(_write_hosts, folder, [])
+        _write_hosts(folder, list(slurm.nodes))
+        stack.callback(slurm.stop)
         slurm.start()
-        down.enter_context(_sshd(bench))
-        down.callback(_stop_api, bench)
+        stack.enter_context(_sshd(bench))
+        stack.callback(_stop_api, bench)
         bench.sky("api", "start")
         bench.sky("check", "slurm")
         yield bench
@@ -97,19 +97,19 @@ def _stop_api(bench: Bench) -> None:
 _HOSTS = Path("/etc/hosts")
 
 
-def _name_nodes(folder: Path, nodes: list[str]) -> None:
-    """SkyPilot looks the nodes' names up, as on a real cluster; here the hosts file must know them, for as long as a bench is up."""
-    mark = f"# Lynceus bench {folder}"
-    lines = [line for line in _HOSTS.read_text().splitlines() if not line.endswith(mark)]
+def _write_hosts(folder: Path, nodes: list[str]) -> None:
+    """SkyPilot resolves the names of the nodes, as on a real cluster; here they must be in the hosts file."""
+    comment = f"# Lynceus bench {folder}"
+    lines = [line for line in _HOSTS.read_text().splitlines() if not line.endswith(comment)]
     if nodes:
-        lines.append(f"127.0.0.1 {' '.join(nodes)} {mark}")
+        lines.append(f"127.0.0.1 {' '.join(nodes)} {comment}")
     _HOSTS.write_text("\n".join(lines) + "\n")
 
 
 def _uv_for_nodes(folder: Path) -> Path:
-    """A site without the internet gives its nodes what SkyPilot's set-up would download: `uv`, pointed to where pip here finds packages.
+    """Install `uv` on the nodes, which SkyPilot would otherwise download; it uses the package sources of the local pip.
 
-    SkyPilot asks for Python 3.10, the nodes have ours.
+    SkyPilot requests Python 3.10, but the nodes have ours.
     """
     exported = "\n".join(f"export {name}='{value}'" for name, value in _package_sources().items())
     python = os.path.realpath(PYTHON)
@@ -132,8 +132,8 @@ def _uv_for_nodes(folder: Path) -> Path:
 
 
 def _package_sources() -> dict[str, str]:
-    """pip's own configuration in uv's words."""
-    listed = _said([str(PYTHON), "-m", "pip", "config", "list"], dict(os.environ), 60.0)
+    """The configuration of pip as variables of uv."""
+    listed = _output_of([str(PYTHON), "-m", "pip", "config", "list"], dict(os.environ), 60.0)
     found: dict[str, str] = {}
     for line in listed.splitlines():
         name, _, value = line.partition("=")
@@ -144,24 +144,24 @@ def _package_sources() -> dict[str, str]:
         "find-links": "UV_FIND_LINKS",
         "cert": "SSL_CERT_FILE",
     }
-    # pip takes the best version of all indexes; uv does so when told.
+    # pip takes the best version of all indexes; uv needs an option for that.
     return {"UV_INDEX_STRATEGY": "unsafe-best-match"} | {uv: found[pip] for pip, uv in names.items() if pip in found}
 
 
 @contextlib.contextmanager
 def _sshd(bench: Bench) -> Iterator[None]:
-    """The way into the cluster, for one key, on loopback; SkyPilot is told of it."""
+    """An sshd on loopback that accepts one key; SkyPilot is configured to use it."""
     folder, port = bench.folder, free_ports(1)[0]
     for name in ("host_key", "user_key"):
         (folder / name).unlink(missing_ok=True)
-        _said(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], dict(os.environ), 60.0)
+        _output_of(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], dict(os.environ), 60.0)
     (folder / "sshd_config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile {folder}/sshd.pid\n"
         f"AuthorizedKeysFile {folder}/user_key.pub\nStrictModes no\nPasswordAuthentication no\n"
         "PermitRootLogin prohibit-password\nUsePAM no\nMaxStartups 100\nMaxSessions 100\n"
         f"SetEnv SLURM_CONF={bench.slurm.environment['SLURM_CONF']}\n"
     )
-    _tell_skypilot(folder, port)
+    _configure_skypilot(folder, port)
     Path("/run/sshd").mkdir(exist_ok=True)
     program = _program("sshd")
     assert program is not None
@@ -174,7 +174,7 @@ def _sshd(bench: Bench) -> Iterator[None]:
         sshd.wait(10)
 
 
-def _tell_skypilot(folder: Path, port: int) -> None:
+def _configure_skypilot(folder: Path, port: int) -> None:
     home = folder / "home"
     (home / ".slurm").mkdir(exist_ok=True)
     (home / ".slurm" / "config").write_text(
@@ -188,7 +188,7 @@ def _tell_skypilot(folder: Path, port: int) -> None:
 
 
 def main() -> None:
-    """Keep a bench up for people."""
+    """Run until Ctrl-C."""
     if reason := missing():
         sys.exit(reason)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""A Slurm with accounts: the cluster of `slurm_bench.py`, with slurmdbd and a MariaDB of its own below the same folder."""
+"""A Slurm cluster with accounting: that of `slurm_bench.py`, with slurmdbd and MariaDB."""
 
 import contextlib
 import shutil
@@ -36,7 +36,7 @@ StorageLoc=accounts
 
 
 def missing() -> str:
-    """Why there can be no such cluster here; empty if there can be."""
+    """Why such a cluster cannot be started here; empty if it can."""
     absent = [name for name in ("slurmdbd", "mariadbd", "mariadb-install-db", "mariadb") if shutil.which(name) is None]
     if absent:
         return f"{', '.join(absent)} not installed: 'make slurm' installs them"
@@ -44,23 +44,23 @@ def missing() -> str:
 
 
 @contextlib.contextmanager
-def slurm_with_accounts(folder: Path, *orders: str) -> Iterator[SlurmBench]:
-    """A cluster whose accounts were set up by these orders to sacctmgr."""
+def slurm_with_accounts(folder: Path, *commands: str) -> Iterator[SlurmBench]:
+    """A cluster whose accounts are set up by these commands of sacctmgr."""
     daemon, database = free_ports(2)
-    words = {"folder": folder / "slurm", "port": daemon, "database": database}
-    bench = SlurmBench(folder / "slurm", accounting=_ACCOUNTING.format(**words))
-    with contextlib.ExitStack() as down:
-        down.enter_context(_mariadb(folder / "database", database))
-        down.callback(bench.stop)
+    values = {"folder": folder / "slurm", "port": daemon, "database": database}
+    bench = SlurmBench(folder / "slurm", accounting=_ACCOUNTING.format(**values))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_mariadb(folder / "database", database))
+        stack.callback(bench.stop)
         bench.prepare()
         settings = bench.folder / "slurmdbd.conf"
-        settings.write_text(_DAEMON.format(**words))
+        settings.write_text(_DAEMON.format(**values))
         settings.chmod(0o600)
-        down.callback(bench.end, "slurmdbd.pid", signal.SIGTERM)
+        stack.callback(bench.kill, "slurmdbd.pid", signal.SIGTERM)
         bench.run("slurmdbd")
-        _until(lambda: bench.run("sacctmgr", "--immediate", "add", "cluster", "bench"))
-        for order in orders:
-            bench.run("sacctmgr", "--immediate", *order.split())
+        _retry(lambda: bench.run("sacctmgr", "--immediate", "add", "cluster", "bench"))
+        for command in commands:
+            bench.run("sacctmgr", "--immediate", *command.split())
         bench.start_cluster()
         yield bench
 
@@ -74,15 +74,15 @@ def _mariadb(folder: Path, port: int) -> Iterator[None]:
     with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
         try:
             ask = ["mariadb", "--no-defaults", socket, "--execute=CREATE DATABASE IF NOT EXISTS accounts"]
-            _until(lambda: subprocess.run(ask, check=True, capture_output=True, timeout=60))
+            _retry(lambda: subprocess.run(ask, check=True, capture_output=True, timeout=60))
             yield
         finally:
             server.terminate()
             server.wait()
 
 
-def _until(attempt: Callable[[], object]) -> None:
-    """Try until it succeeds."""
+def _retry(attempt: Callable[[], object]) -> None:
+    """Retry until it succeeds."""
     until = time.monotonic() + _PATIENCE_S
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A real Slurm on this machine: munged, slurmctld and several slurmd on free ports, below one folder, stopped by their pid files."""
+"""A real Slurm cluster on this machine: munged, slurmctld and several slurmd on free ports, with all files in one folder."""
 
 import contextlib
 import os
@@ -55,12 +55,12 @@ JobSubmitPlugins=lua
 {accounting}
 JobAcctGatherType=jobacct_gather/none
 {nodes}
-PartitionName=main Nodes=cheap[1-2],dear[1-2] Default=YES MaxTime=INFINITE PreemptMode=OFF State=UP
+PartitionName=main Nodes=cheap[1-2],fast[1-2] Default=YES MaxTime=INFINITE PreemptMode=OFF State=UP
 PartitionName=small Nodes=cheap[1-2] MaxTime=INFINITE MaxNodes=1 PreemptMode=OFF State=UP
-PartitionName=short Nodes=dear[1-2] MaxTime=2 PreemptMode=OFF State=UP
+PartitionName=short Nodes=fast[1-2] MaxTime=2 PreemptMode=OFF State=UP
 PartitionName=low Nodes=cheap[1-2] MaxTime=INFINITE PriorityTier=1 PreemptMode=CANCEL State=UP
 PartitionName=high Nodes=cheap[1-2] MaxTime=INFINITE PriorityTier=9 PreemptMode=OFF State=UP
-PartitionName=down Nodes=dear2 MaxTime=INFINITE State=DOWN
+PartitionName=down Nodes=fast2 MaxTime=INFINITE State=DOWN
 """
 
 
@@ -75,36 +75,36 @@ end
 function slurm_job_modify(job, record, partitions, user) return slurm.SUCCESS end
 return slurm.SUCCESS
 """
-"""The controller refuses jobs with the error of this number for as long as the file `refuse` is there, as for a quota."""
+"""While the file `refuse` exists, the controller refuses jobs with the error number in it, as for a quota."""
 OVER_QUOTA = 2050
 
 
 def missing() -> str:
-    """Why there is no Slurm here; empty if there can be."""
+    """Why Slurm cannot be started here; empty if it can."""
     absent = [name for name in NEEDED if shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin") is None]
     if absent:
         return f"Slurm is not installed ({', '.join(absent)} missing); 'make system' installs it"
-    return "" if os.getuid() == 0 else "a Slurm of our own needs root"
+    return "" if os.getuid() == 0 else "starting Slurm needs root"
 
 
 @dataclass
 class SlurmBench:
-    """Four nodes: cheap1, cheap2 (2 processors, feature `cheap`), dear1, dear2 (4 processors, feature `dear`)."""
+    """Four nodes: cheap1, cheap2 (2 CPUs, feature `cheap`), fast1, fast2 (4 CPUs, feature `fast`)."""
 
     folder: Path
     more: str = ""
     """Further lines of the configuration."""
     accounting: str = "AccountingStorageType=accounting_storage/none"
-    """How the controller keeps accounts, in lines of the configuration."""
+    """The accounting of the controller, as lines of the configuration."""
 
     def __post_init__(self) -> None:
-        self.nodes = {"cheap1": 2, "cheap2": 2, "dear1": 4, "dear2": 4}
+        self.nodes = {"cheap1": 2, "cheap2": 2, "fast1": 4, "fast2": 4}
         ports = free_ports(1 + len(self.nodes))
         self._ports = dict(zip(["slurmctld", *self.nodes], ports, strict=True))
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes Slurm's commands speak to this cluster."""
+        """The environment in which Slurm's commands use this cluster."""
         return {
             **os.environ,
             "SLURM_CONF": str(self.folder / "slurm.conf"),
@@ -112,12 +112,12 @@ class SlurmBench:
         }
 
     def start(self) -> None:
-        """Everything up, and all nodes idle."""
+        """Start everything and wait until all nodes are idle."""
         self.prepare()
         self.start_cluster()
 
     def prepare(self) -> None:
-        """The configuration, and the daemon by which all others know each other."""
+        """Write the configuration and start munged."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
         (self.folder / "state").mkdir(exist_ok=True)
@@ -129,8 +129,8 @@ class SlurmBench:
             f"Features={name[:-1]} State=UNKNOWN"
             for name, cpus in self.nodes.items()
         ]
-        words = {"folder": self.folder, "port": self._ports["slurmctld"], "accounting": self.accounting}
-        text = _CONFIGURATION.format(**words, nodes="\n".join(lines))
+        values = {"folder": self.folder, "port": self._ports["slurmctld"], "accounting": self.accounting}
+        text = _CONFIGURATION.format(**values, nodes="\n".join(lines))
         (self.folder / "slurm.conf").write_text(text + self.more)
         (self.folder / "job_submit.lua").write_text(_QUOTA.format(folder=self.folder))
         self.run(
@@ -139,7 +139,7 @@ class SlurmBench:
         )  # fmt: skip
 
     def start_cluster(self) -> None:
-        """Controller and nodes, until all nodes are idle."""
+        """Start the controller and the nodes, and wait until all nodes are idle."""
         self.start_controller(clean=True)
         for name in self.nodes:
             self.start_node(name)
@@ -149,13 +149,13 @@ class SlurmBench:
         self.run("slurmctld", *(["-c"] if clean else []))
 
     def stop_controller(self, which: int = signal.SIGKILL) -> None:
-        self.end("slurmctld.pid", which)
+        self.kill("slurmctld.pid", which)
 
     def start_node(self, name: str) -> None:
         self.run("slurmd", "-N", name, "-c")
 
     def stop_node(self, name: str, which: int = signal.SIGKILL) -> None:
-        self.end(f"slurmd.{name}.pid", which)
+        self.kill(f"slurmd.{name}.pid", which)
 
     def wait_until_idle(self) -> None:
         until = time.monotonic() + _PATIENCE_S
@@ -165,14 +165,14 @@ class SlurmBench:
             if set(states) == set(self.nodes) and set(states.values()) == {"idle"}:
                 return
             for node in (name for name, state in states.items() if state == "drained"):
-                # A starved machine makes Slurm send a job twice; it then takes the node out of service until somebody looks.
+                # On a busy machine Slurm may send a job twice; it then drains the node until an administrator resumes it.
                 self.command("scontrol", "update", f"nodename={node}", "state=resume")
             if time.monotonic() > until:
                 raise TimeoutError(f"nodes are {states}; see {self.folder}")
             time.sleep(0.1)
 
     def command(self, *command: str, check: bool = True) -> str:
-        """One of Slurm's commands; its output. A starved controller is asked again."""
+        """Run one of Slurm's commands and return its output. Retries if the controller is too busy to answer."""
         for left in reversed(range(5)):
             done = subprocess.run(
                 command, env=self.environment, capture_output=True, text=True, check=False, timeout=120
@@ -185,50 +185,50 @@ class SlurmBench:
         return done.stdout
 
     def refuse(self, error: int | None) -> None:
-        """Let the controller refuse every job with that error, or none."""
+        """Make the controller refuse every job with this error; None to accept jobs again."""
         if error is None:
             (self.folder / "refuse").unlink(missing_ok=True)
         else:
             (self.folder / "refuse").write_text(str(error))
 
     def jobs(self) -> list[str]:
-        """Jobs that are not over."""
+        """Jobs that have not ended."""
         return self.command("squeue", "--noheader", "--format=%i %T").splitlines()
 
     def stop(self) -> None:
-        """Everything down."""
+        """Stop everything."""
         with contextlib.suppress(Exception):
             self.command("scancel", "--user=root", check=False)
             until = time.monotonic() + 10
             while self.jobs() and time.monotonic() < until:
                 time.sleep(0.1)
         for name in self.nodes:
-            self.end(f"slurmd.{name}.pid", signal.SIGTERM)
-        self.end("slurmctld.pid", signal.SIGKILL)
-        self.end("munged.pid", signal.SIGTERM)
+            self.kill(f"slurmd.{name}.pid", signal.SIGTERM)
+        self.kill("slurmctld.pid", signal.SIGKILL)
+        self.kill("munged.pid", signal.SIGTERM)
 
     def run(self, *command: str) -> None:
-        """A command of Slurm's that must succeed; daemons go to the background."""
+        """Run a command that must succeed; daemons continue in the background."""
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=60)
         if done.returncode:
             raise RuntimeError(f"{command[0]}: {done.stderr or done.stdout}")
 
-    def end(self, name: str, which: int) -> None:
-        """End the daemon of a pid file."""
+    def kill(self, name: str, which: int) -> None:
+        """Send a signal to the daemon of a pid file and wait until it has ended."""
         try:
             pid = int((self.folder / name).read_text())
             os.kill(pid, which)
         except (FileNotFoundError, ValueError, ProcessLookupError):
             return
         until = time.monotonic() + 10
-        while _lives(pid):
+        while _is_alive(pid):
             if time.monotonic() > until:
                 os.kill(pid, signal.SIGKILL)
             time.sleep(0.02)
         (self.folder / name).unlink(missing_ok=True)
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -237,7 +237,7 @@ def _lives(pid: int) -> bool:
 
 @contextlib.contextmanager
 def slurm(folder: Path) -> Iterator[SlurmBench]:
-    """A cluster for a while."""
+    """A cluster as a context."""
     bench = SlurmBench(folder)
     try:
         bench.start()

@@ -1,13 +1,15 @@
-"""What hypothesis draws: tariffs, limits, small jobs and policies."""
+"""What hypothesis draws: billing, constraints, small jobs and policies."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
 from lynceus.errors import InputError
-from lynceus.policy import PRESETS, Policy, preset
-from lynceus.problem import Budget, Tariff
-from lynceus.testing import SmallJob, small_job
+from lynceus.policy.policy import Policy
+from lynceus.policy.presets import all_presets, preset
+from lynceus.problem.billing import Billing
+from lynceus.problem.budget import Budget
+from lynceus.testing.job import SmallJob, small_job
 
 
 def _shortest(name: str) -> int | None:
@@ -19,7 +21,7 @@ def _shortest(name: str) -> int | None:
     return 1
 
 
-READY = tuple(PRESETS)
+READY = tuple(all_presets())
 SHORT = {name: _shortest(name) for name in READY}
 """Every preset with a look-ahead that costs little."""
 WITHOUT_MODEL = tuple(name for name, lookahead in SHORT.items() if lookahead is None)
@@ -31,9 +33,9 @@ dollars = st.floats(0.0, 1e5)
 
 
 @st.composite
-def tariffs(draw: st.DrawFn, *, warm: bool = True) -> Tariff:
+def billings(draw: st.DrawFn, *, warm: bool = True) -> Billing:
     """Every way to bill, alone and together."""
-    return Tariff(
+    return Billing(
         granularity_s=draw(st.sampled_from([0.0, 0.0, 1.0, 60.0, 3600.0])),
         minimum_s=draw(st.sampled_from([0.0, 60.0, 600.0])),
         boot_s=draw(st.sampled_from([0.0, 45.0, 300.0])),
@@ -44,8 +46,8 @@ def tariffs(draw: st.DrawFn, *, warm: bool = True) -> Tariff:
 
 @st.composite
 def jobs(draw: st.DrawFn) -> SmallJob:
-    """A small job under some budget, tariff, goal and limits."""
-    limits = draw(
+    """A small job under some budget, billing, objective and constraints."""
+    constraints = draw(
         st.sampled_from(
             [(), ("runtime <= 30m",), ("runtime <= 30m", "accuracy >= 0.88"), ("cost <= $0.35",), ("accuracy >= 0.9",)]
         )
@@ -55,8 +57,10 @@ def jobs(draw: st.DrawFn) -> SmallJob:
         trials=draw(st.sampled_from([None, None, None, 7])),
         wall_clock_s=draw(st.sampled_from([None, None, None, 7200.0])),
     )
-    goal = draw(st.sampled_from(["cost", "cost", "time", "maximize accuracy"]))
-    return small_job(*limits, goal=goal, budget=budget, tariff=draw(tariffs()), seed=draw(st.integers(0, 5)))
+    objective = draw(st.sampled_from(["cost", "cost", "time", "maximize accuracy"]))
+    return small_job(
+        *constraints, objective=objective, budget=budget, billing=draw(billings()), seed=draw(st.integers(0, 5))
+    )
 
 
 TIMEOUT_NAMES = ["none", "tg", "tg-30s", "linear", "max-cost", "no-info", "capped", "ideal"]

@@ -1,54 +1,56 @@
-"""The house keeps its shape: imports go down or stay, rooms of the first floor do not know each other, files fit in a head."""
+"""The architecture holds: packages are ordered, imports go down the list only, files and classes stay small."""
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "src" / "lynceus"
-FILES = sorted(PACKAGE.rglob("*.py"))
+SOURCES = Path(__file__).parents[1] / "src"
+PACKAGE = SOURCES / "lynceus"
+LABORATORY = SOURCES / "lynceus_lab"
+FILES = sorted([*PACKAGE.rglob("*.py"), *LABORATORY.rglob("*.py")])
 
-GROUND_ORDER = [
+LAYERS = [
     "errors",
-    "units",
-    "randomness",
-    "distribution",
     "space",
-    "fraction",
-    "restarts",
     "problem",
-    "history",
-    "situation",
-    "parts",
+    "trial",
+    "models",
+    "acquisition",
+    "policy",
+    "storage",
+    "executors",
+    "study",
+    "prices",
+    "jobfile",
+    "analysis",
+    "library",
+    "notify",
+    "reports",
+    "client",
+    "server",
+    "replay",
+    "demo",
+    "cli",
+    "testing",
 ]
-"""On the ground floor each may know those before it."""
-GROUND = set(GROUND_ORDER)
-FIRST = {"surrogate", "acquisition", "choose", "timeout", "stopping"}
-FLOORS = {
-    **dict.fromkeys(GROUND, 0),
-    **dict.fromkeys(FIRST, 1),
-    "policy": 2,
-    "conduct": 2,
-    "document": 2,
-    "estimate": 3,
-    "supervisor": 3,
-    "ledger": 3,
-    "executor": 3,
-    "trial": 3,
-    "study": 3,
-    "notebook": 3,
-    "durable": 3,
-    "engine": 4,
-}
-ROOF = 5
-"""Every other room shows or measures: command line, web, replay, demo, lab, documents of jobs, conformance checks."""
+"""A package imports itself and packages before it: at the top of a file, in functions, and for type checkers alike."""
 
-MOST_LINES = 600
+MOST_LINES = 400
+MOST_METHODS = 15
+MOST_ARGUMENTS = 8
+MOST_FUNCTION_LINES = 50
 
 
-def room(path: Path) -> str:
+def name_of(path: Path) -> str:
+    return str(path.relative_to(SOURCES))
+
+
+def package_of(path: Path) -> str:
     parts = path.relative_to(PACKAGE).parts
     return parts[0] if len(parts) > 1 else path.stem
 
@@ -56,7 +58,7 @@ def room(path: Path) -> str:
 def imports(path: Path, text: str | None = None) -> list[str]:
     """Dotted names of project modules that a file (or a text in its place) imports, wherever in the file."""
     text = path.read_text(encoding="utf-8") if text is None else text
-    package = ("lynceus", *path.relative_to(PACKAGE).parts[:-1])
+    package = path.relative_to(SOURCES).parts[:-1]
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -65,60 +67,104 @@ def imports(path: Path, text: str | None = None) -> list[str]:
             base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
             module = ".".join(part for part in (base, node.module or "") if part)
             found += [f"{module}.{alias.name}" for alias in node.names] if module == "lynceus" else [module]
-    return [name for name in found if name == "lynceus" or name.startswith("lynceus.")]
+    return [name for name in found if name.split(".")[0] in ("lynceus", "lynceus_lab")]
 
 
-def rooms_imported(path: Path) -> set[str]:
-    return {name.split(".")[1] for name in imports(path) if "." in name}
+def packages_imported(path: Path) -> set[str]:
+    return {name.split(".")[1] for name in imports(path) if name.startswith("lynceus.")}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_go_down_or_stay(path: Path) -> None:
-    here = room(path)
-    if here == "__init__":
-        return
-    floor = FLOORS.get(here, ROOF)
-    higher = {other for other in rooms_imported(path) if FLOORS.get(other, ROOF) > floor}
-    assert not higher, f"{path.relative_to(PACKAGE)} is on floor {floor} and imports {sorted(higher)} from above"
+def product(files: list[Path]) -> list[Path]:
+    return [path for path in files if PACKAGE in path.parents and path != PACKAGE / "__init__.py"]
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if room(path) in FIRST], ids=lambda path: str(path.relative_to(PACKAGE))
-)
-def test_rooms_of_the_first_floor_do_not_know_each_other(path: Path) -> None:
-    neighbours = rooms_imported(path) & FIRST - {room(path)}
-    assert not neighbours, (
-        f"{path.relative_to(PACKAGE)} imports {sorted(neighbours)}; it must receive them as arguments"
-    )
+def test_every_package_has_its_place() -> None:
+    entries = {path.stem for path in PACKAGE.iterdir() if path.name not in ("__init__.py", "__pycache__", "py.typed")}
+    assert entries == set(LAYERS)
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if room(path) in GROUND], ids=lambda path: str(path.relative_to(PACKAGE))
-)
-def test_the_ground_floor_is_a_staircase(path: Path) -> None:
-    place = GROUND_ORDER.index(room(path))
-    later = rooms_imported(path) & set(GROUND_ORDER[place + 1 :])
-    assert not later, f"{path.relative_to(PACKAGE)} imports {sorted(later)}, which stand on it"
+@pytest.mark.parametrize("path", product(FILES), ids=name_of)
+def test_imports_go_down_the_list(path: Path) -> None:
+    place = LAYERS.index(package_of(path))
+    higher = packages_imported(path) - set(LAYERS[: place + 1])
+    assert not higher, f"{name_of(path)} imports {sorted(higher)} from above"
+
+
+@pytest.mark.parametrize("path", product(FILES), ids=name_of)
+def test_the_product_does_not_know_the_laboratory(path: Path) -> None:
+    assert not [name for name in imports(path) if name.startswith("lynceus_lab")]
 
 
 def test_the_kernel_knows_nothing_of_the_project() -> None:
-    kernel = PACKAGE / "surrogate" / "_kernel"
-    for path in kernel.rglob("*.py"):
-        foreign = [name for name in imports(path) if not name.startswith("lynceus.surrogate._kernel")]
-        assert not foreign, f"{path.relative_to(PACKAGE)} imports {foreign}"
+    for path in (PACKAGE / "models" / "_kernel").rglob("*.py"):
+        foreign = [name for name in imports(path) if not name.startswith("lynceus.models._kernel")]
+        assert not foreign, f"{name_of(path)} imports {foreign}"
 
 
-def test_importing_the_package_touches_no_heavy_package() -> None:
+def test_importing_the_package_loads_no_heavy_package() -> None:
     heavy = ["pandas", "sklearn", "matplotlib", "pyarrow", "sqlalchemy", "scipy.stats", "scipy.optimize", "fastapi"]
     script = f"import lynceus, sys; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_file_fits_in_a_head(path: Path) -> None:
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= MOST_LINES, f"{path.relative_to(PACKAGE)} has {lines} lines; split it below {MOST_LINES}"
+def test_a_job_that_reports_loads_only_the_standard_library() -> None:
+    script = (
+        "import lynceus, sys; lynceus.report(progress=1.0); print([m for m in sys.modules if m in ('numpy', 'rich')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_module_shadows_a_public_name() -> None:
+    """After every submodule was imported, each public name is still what it was."""
+    script = """
+import importlib, pkgutil, lynceus
+before = {name: getattr(lynceus, name) for name in lynceus.__all__}
+for found in pkgutil.walk_packages(lynceus.__path__, "lynceus."):
+    if not found.name.endswith("__main__") and "migrations" not in found.name and "skypilot.sdk" not in found.name:
+        importlib.import_module(found.name)
+print([name for name in lynceus.__all__ if getattr(lynceus, name) is not before[name]])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_files_and_functions_are_short(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES, f"{name_of(path)} is longer than {MOST_LINES} lines; split it"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "migrations" not in path.parts:
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            assert lines <= MOST_FUNCTION_LINES, f"{name_of(path)}: {node.name} has {lines} lines; split it"
+
+
+def classes(path: Path) -> Iterator[tuple[ast.ClassDef, list[ast.FunctionDef | ast.AsyncFunctionDef]]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef):
+            yield node, [one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_classes_are_narrow(path: Path) -> None:
+    for node, methods in classes(path):
+        public = {one.name for one in methods if not one.name.startswith("_")}
+        assert len(public) <= MOST_METHODS, f"{name_of(path)}: {node.name} has {len(public)} public methods"
+        for one in methods:
+            arguments = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs][1:]
+            assert one.name != "__init__" or len(arguments) <= MOST_ARGUMENTS, f"{name_of(path)}: {node.name}.__init__"
+
+
+def test_the_page_names_files_that_exist() -> None:
+    page = (SOURCES.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = {path for path in re.findall(r"`([a-z_]+/[a-z_/.0-9]*)`", page) if not path.startswith("docs/")}
+    roots = (PACKAGE, SOURCES, SOURCES.parent)
+    assert len(named) > 30
+    assert not [path for path in sorted(named) if not any((root / path).exists() for root in roots)]
+    picture = page.split("```")[1]
+    rows = [re.match(r" ([a-z]+(?: · [a-z]+)*)(?:\s|$)", line) for line in picture.splitlines()]
+    assert {name for row in rows if row for name in row[1].split(" · ")} == set(LAYERS)
 
 
 def test_the_walk_sees_imports_of_every_spelling() -> None:

@@ -1,4 +1,4 @@
-"""Real worker processes for the tests that kill them, quickly forked by a process that has imported everything."""
+"""Real worker processes for tests that kill them, forked by a process that has imported everything, see `crash_worker.py`."""
 
 import json
 import os
@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).with_name("crash_worker.py")
 
 
 class Workers:
-    """Real worker processes, quickly forked (see `crash_worker.py`)."""
+    """Starts worker processes and waits for them."""
 
     def __init__(self, log: Path) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -26,25 +26,25 @@ class Workers:
         )
         self._codes: dict[int, int] = {}
 
-    def start(self, asked: dict[str, Any]) -> int:
+    def start(self, task: dict[str, Any]) -> int:
         assert self._server.stdin is not None
-        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.write(json.dumps(task) + "\n")
         self._server.stdin.flush()
         return self._read("pid")
 
     def wait(self, pid: int) -> int:
-        """How a worker ended."""
+        """The exit code of a worker."""
         while pid not in self._codes:
             self._read("exit")
         return self._codes.pop(pid)
 
-    def _read(self, wanted: str) -> int:
+    def _read(self, kind: str) -> int:
         assert self._server.stdout is not None
         while True:
             word, pid, *code = self._server.stdout.readline().split()
             if code:
                 self._codes[int(pid)] = int(code[0])
-            if word == wanted:
+            if word == kind:
                 return int(pid)
 
     def close(self) -> None:

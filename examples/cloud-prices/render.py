@@ -1,4 +1,4 @@
-"""Render a fractal in tiles with worker processes: a job that profits from cores, up to a point."""
+"""Render a fractal in tiles with worker processes. More cores help, up to a point."""
 
 import argparse
 import time
@@ -8,7 +8,7 @@ SIZE, DEPTH = 320, 120
 
 
 def tile(corner: tuple[int, int, int]) -> int:
-    """Points of one tile that stay bounded."""
+    """Number of points of one tile that stay bounded."""
     left, top, size = corner
     inside = 0
     for y in range(top, min(top + size, SIZE)):

@@ -1,4 +1,4 @@
-"""Count the primes below a number with several worker processes, a segment of the sieve at a time."""
+"""Count the primes below a number with several worker processes, one segment of the sieve at a time."""
 
 import argparse
 import json
@@ -37,7 +37,7 @@ def main() -> None:
         for done, count in enumerate(pool.imap_unordered(count_in, segments), start=1):
             found += count
             if done % max(1, len(segments) // 20) == 0:
-                # Without the helper: one JSON line per report in the file that Lynceus names. By hand it is simply not there.
+                # Report without lynceus.report: append a JSON line to the file that Lynceus names. Outside a trial the variable is not set.
                 with open(os.environ.get("LYNCEUS_RESULT", os.devnull), "a") as file:
                     file.write(json.dumps({"progress": done / len(segments)}) + "\n")
     print(f"{found} primes below {options.below}")

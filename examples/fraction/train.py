@@ -1,4 +1,4 @@
-"""Train a support vector machine on a share of images of digits and report how accurate it is on digits it has not seen."""
+"""Train a support vector machine on a fraction of the digit images and report its accuracy on unseen digits."""
 
 import argparse
 
@@ -22,7 +22,7 @@ def main() -> None:
 
     images, digits = load_digits(return_X_y=True)
     images, unseen, digits, truth = train_test_split(images, digits, test_size=0.3, random_state=0, stratify=digits)
-    # Copies shifted by a pixel make nine times the data, so that all of it costs visibly more than a sample.
+    # Copies shifted by a pixel give nine times the data, so that the full data costs clearly more than a sample.
     images = np.concatenate([np.roll(images.reshape(-1, 8, 8), move, axis=(1, 2)).reshape(-1, 64) for move in MOVES])
     digits = np.tile(digits, len(MOVES))
     kept = np.random.default_rng(0).permutation(len(images))[: int(options.share * len(images))]

@@ -1,4 +1,4 @@
-"""A Ray cluster of five nodes on this machine, to try things out: a head, two m.large and two m.xlarge. Ends with Ctrl-C."""
+"""Start a local Ray cluster of five nodes for testing: a head, two m.large and two m.xlarge. Press Ctrl-C to stop it."""
 
 import signal
 from typing import Any
@@ -9,7 +9,7 @@ SMALL = {"object_store_memory": 80 << 20, "include_dashboard": False}
 
 
 def add(cluster: Cluster, tries: int = 5, **wanted: Any) -> None:
-    """Ray gives a node 30 s to come up; on a busy machine that may take a second try."""
+    """Add a node. Ray waits 30 s for it to start; on a busy machine this may need another try."""
     try:
         cluster.add_node(**wanted, **SMALL)
     except Exception:

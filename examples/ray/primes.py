@@ -1,4 +1,4 @@
-"""Count the primes below a number; with several nodes each counts its share. The first node reports how long its share took."""
+"""Count the primes below a number; with several nodes, each counts its share. The first node reports its count."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-# Writes data.txt: 150,000 lines that look like a web server's log, the same on every machine.
+# Write data.txt: 150,000 lines that look like a web server log, the same on every machine.
 test -s data.txt && exit 0
 awk 'BEGIN {
   seed = 42

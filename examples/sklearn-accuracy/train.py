@@ -1,4 +1,4 @@
-"""Train a random forest on images of digits and report how accurate it is on digits it has not seen."""
+"""Train a random forest on digit images and report its accuracy on unseen digits."""
 
 import argparse
 
@@ -21,7 +21,7 @@ def main() -> None:
 
     images, digits = load_digits(return_X_y=True)
     images, unseen, digits, truth = train_test_split(images, digits, test_size=0.3, random_state=0, stratify=digits)
-    # Shifted copies make the training heavier and the forest better, as in many real pipelines.
+    # Shifted copies make training slower and the forest more accurate, as in many real pipelines.
     shifted = [
         np.roll(images.reshape(-1, 8, 8), move, axis=(1, 2)).reshape(-1, 64)
         for move in ((0, 1), (0, -1), (1, 0), (-1, 0))

@@ -1,4 +1,4 @@
-"""Count primes below a number with worker processes: a job that likes cores, up to a point."""
+"""Count primes below a number with worker processes. More cores help, up to a point."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from multiprocessing import Pool
 
 
 def primes(span: tuple[int, int]) -> int:
-    """How many primes there are from one number up to, but not including, another."""
+    """The number of primes in a half-open interval."""
     first, last = span
     found = 0
     for number in range(max(first, 2), last):
@@ -18,7 +18,7 @@ def primes(span: tuple[int, int]) -> int:
 
 
 def main() -> None:
-    """Share the numbers among the workers, and report."""
+    """Divide the numbers among the workers and report the result."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--below", type=int, default=400_000)
     parser.add_argument("--workers", type=int, required=True)

@@ -1,11 +1,11 @@
-"""Count the primes below a bound; each task of a Slurm step takes its share of the chunks."""
+"""Count the primes below a number; each task of a Slurm step counts its share of the chunks."""
 
 import argparse
 import os
 
 
 def primes(low: int, high: int) -> int:
-    """How many primes are in [low, high), by a sieve over the segment."""
+    """Count the primes in [low, high) with a segmented sieve."""
     numbers = bytearray([1]) * (high - low)
     for divisor in range(2, int(high**0.5) + 1):
         start = max(divisor * divisor, (low + divisor - 1) // divisor * divisor)

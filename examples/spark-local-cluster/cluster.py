@@ -1,11 +1,11 @@
-"""A standalone Spark cluster on this machine: a master and two unequal workers, each a process of its own.
+"""A standalone Spark cluster on this machine: a master and two workers of different sizes, each in its own process.
 
-    python3 cluster.py start     # prints the master's address; does nothing when the cluster runs
-    python3 cluster.py status    # 0 when master and both workers run
+    python3 cluster.py start     # start it and print the master's address; does nothing if the cluster is running
+    python3 cluster.py status    # exit code 0 if the master and both workers are running
     python3 cluster.py stop
 
-The large worker has two cores and 3 GB, the small one a single core and 1.5 GB. Each offers a custom resource of its own name, by which
-a Spark application says where its executors may run.
+The large worker has two cores and 3 GB, the small one has one core and 1.5 GB. Each offers a custom resource with its own name, with which
+a Spark application selects the workers for its executors.
 """
 
 import json
@@ -25,11 +25,11 @@ MASTER = f"spark://127.0.0.1:{PORT}"
 WORKERS = {"large": (2, "3g"), "small": (1, "1536m")}
 PATIENCE_S = 240.0
 FRUGAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""JVMs that live for seconds, or that only wait, gain nothing from the optimising compiler or from collectors with threads of their own."""
+"""JVMs that run for seconds, or mostly wait, do not benefit from the optimizing compiler or from parallel garbage collectors."""
 
 
 def spark_class(name: str, log: str, *arguments: str) -> int:
-    """Start one of Spark's daemons in a session of its own; returns its process number."""
+    """Start a Spark daemon in its own session and return its process ID."""
     home = Path(pyspark.__file__).parent
     environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "384m"}
     environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_JAVA_OPTS": FRUGAL}
@@ -47,7 +47,7 @@ def spark_class(name: str, log: str, *arguments: str) -> int:
 
 
 def worker(name: str) -> None:
-    """Start a worker that offers its own name as a resource."""
+    """Start a worker that offers its name as a custom resource."""
     cores, memory = WORKERS[name]
     script, settings = FOLDER / f"find-{name}.sh", FOLDER / f"{name}.conf"
     found = json.dumps({"name": name, "addresses": [str(place) for place in range(cores)]})
@@ -66,7 +66,7 @@ def worker(name: str) -> None:
 
 
 def alive(name: str) -> bool:
-    """Whether a daemon of ours runs."""
+    """Whether this daemon is running."""
     try:
         words = Path("/proc", (FOLDER / f"{name}.pid").read_text(), "cmdline").read_bytes()
     except OSError:
@@ -75,7 +75,7 @@ def alive(name: str) -> bool:
 
 
 def registered() -> bool:
-    """Whether both workers have told the master."""
+    """Whether both workers have registered with the master."""
     try:
         log = (FOLDER / "master.log").read_text(errors="replace")
     except OSError:
@@ -95,7 +95,7 @@ def start() -> int:
         return 0
     stop()
     if listening():
-        print(f"port {PORT} is taken; choose another one with SPARK_DEMO_PORT", file=sys.stderr)
+        print(f"port {PORT} is in use; set SPARK_DEMO_PORT to another one", file=sys.stderr)
         return 1
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "master.log").unlink(missing_ok=True)
@@ -109,7 +109,7 @@ def start() -> int:
     while not registered() and time.monotonic() < end:
         time.sleep(0.2)
     if status() != 0:
-        print(f"the cluster did not come up; see {FOLDER}/*.log", file=sys.stderr)
+        print(f"the cluster did not start; see {FOLDER}/*.log", file=sys.stderr)
         stop()
         return 1
     print(MASTER)

@@ -1,4 +1,4 @@
-"""Join sales with shops, aggregate per region and day, sort: two shuffles on executors of a standalone cluster."""
+"""Join sales with shops, aggregate per region and day, and sort: a job with two shuffles on a standalone cluster."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 ROWS = 200_000
 TRY_AGAIN = 75
-"""The exit code that says: the cluster is at fault, not this configuration."""
+"""Exit code for a failure of the cluster rather than of the configuration."""
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, required=True)
     options = parser.parse_args()
     if cluster.status() != 0:
-        print("the cluster does not run; start it with: python3 cluster.py start", file=sys.stderr)
+        print("the cluster is not running; start it with: python3 cluster.py start", file=sys.stderr)
         sys.exit(TRY_AGAIN)
 
     settings = {

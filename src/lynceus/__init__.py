@@ -15,82 +15,89 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lynceus.client import Client as Client
-    from lynceus.client import RemoteStudy as RemoteStudy
-    from lynceus.durable import open_study as open_study
+    from lynceus.analysis.time_estimator import time_estimator as time_estimator
+    from lynceus.client.client import Client as Client
+    from lynceus.client.remote import RemoteStudy as RemoteStudy
+    from lynceus.client.report import report as report
     from lynceus.errors import InfrastructureError as InfrastructureError
     from lynceus.errors import InputError as InputError
     from lynceus.errors import LynceusError as LynceusError
     from lynceus.errors import MissingExtraError as MissingExtraError
-    from lynceus.history import Reason as Reason
-    from lynceus.policy import Policy as Policy
-    from lynceus.policy import Recommendation as Recommendation
-    from lynceus.policy import preset as preset
-    from lynceus.problem import Budget as Budget
-    from lynceus.problem import Goal as Goal
-    from lynceus.problem import Limit as Limit
-    from lynceus.problem import Problem as Problem
-    from lynceus.problem import Tariff as Tariff
-    from lynceus.reporting import report as report
-    from lynceus.space import Categorical as Categorical
-    from lynceus.space import Computed as Computed
-    from lynceus.space import Float as Float
-    from lynceus.space import Integer as Integer
-    from lynceus.space import Joined as Joined
-    from lynceus.space import Mapped as Mapped
-    from lynceus.space import Ordinal as Ordinal
-    from lynceus.space import Space as Space
-    from lynceus.study import Study as Study
-    from lynceus.study import create_study as create_study
-    from lynceus.trial import SeenTrial as SeenTrial
-    from lynceus.trial import Trial as Trial
-    from lynceus.trial import TrialState as TrialState
+    from lynceus.policy.policy import Policy as Policy
+    from lynceus.policy.presets import preset as preset
+    from lynceus.policy.recommendation import Recommendation as Recommendation
+    from lynceus.policy.retries import RetryRules as RetryRules
+    from lynceus.problem.billing import Billing as Billing
+    from lynceus.problem.budget import Budget as Budget
+    from lynceus.problem.objective import Constraint as Constraint
+    from lynceus.problem.objective import Objective as Objective
+    from lynceus.problem.problem import Problem as Problem
+    from lynceus.space.derived import Computed as Computed
+    from lynceus.space.derived import Joined as Joined
+    from lynceus.space.derived import Mapped as Mapped
+    from lynceus.space.parameter import Categorical as Categorical
+    from lynceus.space.parameter import Float as Float
+    from lynceus.space.parameter import Integer as Integer
+    from lynceus.space.parameter import Ordinal as Ordinal
+    from lynceus.space.table import Space as Space
+    from lynceus.study.create import create_study as create_study
+    from lynceus.study.stored import open_study as open_study
+    from lynceus.study.study import Study as Study
+    from lynceus.trial.outcome import FailureReason as FailureReason
+    from lynceus.trial.trial import Trial as Trial
+    from lynceus.trial.trial import TrialState as TrialState
+    from lynceus.trial.trial import TrialSummary as TrialSummary
 
 _HOMES = {
-    "client": ("Client", "RemoteStudy"),
-    "durable": ("open_study",),
+    "analysis.time_estimator": ("time_estimator",),
+    "client.client": ("Client",),
+    "client.remote": ("RemoteStudy",),
+    "client.report": ("report",),
     "errors": ("InfrastructureError", "InputError", "LynceusError", "MissingExtraError"),
-    "history": ("Reason",),
-    "policy": ("Policy", "Recommendation", "preset"),
-    "problem": ("Budget", "Goal", "Limit", "Problem", "Tariff"),
-    "reporting": ("report",),
+    "policy": ("Policy", "Recommendation", "RetryRules", "preset"),
+    "problem": ("Budget", "Objective", "Constraint", "Problem", "Billing"),
     "space": ("Categorical", "Computed", "Float", "Integer", "Joined", "Mapped", "Ordinal", "Space"),
-    "study": ("Study", "create_study"),
-    "trial": ("SeenTrial", "Trial", "TrialState"),
+    "study.stored": ("open_study",),
+    "study.create": ("create_study",),
+    "study.study": ("Study",),
+    "trial.outcome": ("FailureReason",),
+    "trial.trial": ("TrialSummary", "Trial", "TrialState"),
 }
 """Where each public name lives."""
 
 __all__ = [
+    "Billing",
     "Budget",
     "Categorical",
     "Client",
     "Computed",
+    "Constraint",
+    "FailureReason",
     "Float",
-    "Goal",
     "InfrastructureError",
     "InputError",
     "Integer",
     "Joined",
-    "Limit",
     "LynceusError",
     "Mapped",
     "MissingExtraError",
+    "Objective",
     "Ordinal",
     "Policy",
     "Problem",
-    "Reason",
     "Recommendation",
     "RemoteStudy",
-    "SeenTrial",
+    "RetryRules",
     "Space",
     "Study",
-    "Tariff",
     "Trial",
     "TrialState",
+    "TrialSummary",
     "create_study",
     "open_study",
     "preset",
     "report",
+    "time_estimator",
 ]
 
 

@@ -5,8 +5,11 @@
      ├── MissingExtraError     an optional package is needed and not installed                 (exit code 2)
      └── InfrastructureError   a machine, an executor or a database did not do its part        (exit code 4)
 
-Every message is one sentence: what came, what was expected, what to do.
+Every message is one sentence: what was given, what was expected, what to do.
 """
+
+import difflib
+from collections.abc import Iterable, Mapping
 
 
 class LynceusError(Exception):
@@ -44,3 +47,53 @@ class MissingExtraError(LynceusError):
 
 class InfrastructureError(LynceusError):
     """Something outside Lynceus failed: a machine, a job queue, a database."""
+
+
+def shown(value: object) -> str:
+    """`value` as it appears in a message: quoted text, true or false as in YAML, at most 60 characters.
+
+    >>> shown("large"), shown(True), shown([1, 2])
+    ("'large'", 'true', 'a list')
+    """
+    if value is None:
+        return "no value"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, int) and abs(value) > 10**30:
+        return "an enormous integer"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def did_you_mean(value: object, known: Iterable[object]) -> str:
+    """A sentence to append to a message: ` Did you mean ...?`, or empty when no known value is similar.
+
+    >>> did_you_mean("workes", ["workers", "nodes"])
+    " Did you mean 'workers'?"
+    >>> did_you_mean(7, [4, 8, 16])
+    ' The nearest is 8.'
+    """
+    candidates = list(known)
+    numbers = [candidate for candidate in candidates if isinstance(candidate, int | float)]
+    if isinstance(value, int | float) and not isinstance(value, bool) and len(numbers) == len(candidates) and numbers:
+        return f" The nearest is {shown(min(numbers, key=lambda number: abs(number - value)))}."
+    words = {str(candidate): candidate for candidate in candidates}
+    close = difflib.get_close_matches(str(value)[:200], words, n=1, cutoff=0.6)
+    return f" Did you mean {shown(words[close[0]])}?" if close else ""
+
+
+def hint(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the most similar known name, or all of them.
+
+    >>> hint("stepp", ["step", "low"]), hint("x", ["step", "low"])
+    ("; did you mean 'step'?", '; known are step, low.')
+    """
+    words = list(dict.fromkeys(known))
+    close = did_you_mean(word, words)
+    if close:
+        return f"; {close[1].lower()}{close[2:]}"
+    return f"; known are {', '.join(words)}." if words else "."

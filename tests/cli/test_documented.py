@@ -9,9 +9,12 @@ import pytest
 import typer
 
 from lynceus.cli.app import app
-from lynceus.job import Job, JobFile
-from lynceus.job.prepare import prepare
-from lynceus.job.sections import BillingSection, PricesSection, TrialSection
+from lynceus.jobfile.job import Job
+from lynceus.jobfile.prepared_study import prepare
+from lynceus.jobfile.sections.budget import BillingSection
+from lynceus.jobfile.sections.job_file import JobFile
+from lynceus.jobfile.sections.space import PricesSection
+from lynceus.jobfile.sections.trial import TrialSection
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = sorted(str(name) for name in typer.main.get_command(app).commands)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Leftovers of every executor: found by their identity, ended by one command, and never those that are needed."""
+"""`lynceus gc` finds leftovers of every executor by their identity, removes them, and spares what is needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from local_runs import eventually, processes_below
-from lynceus.cli import main
+from lynceus.jobfile.prepared_study import prepare_file
+from lynceus.library.open_study import create_or_open
 from slurm_bench import SlurmBench
 
 JOB = """\
@@ -31,21 +32,14 @@ storage: sqlite:///lynceus.db
 """
 SLURM = f"{{kind: slurm, python: {sys.executable}, poll: 0.2s}}"
 
-Lynceus = Callable[..., tuple[int, str, str]]
+Lynceus = Callable[[str], tuple[int, str, str]]
 
 
 @pytest.fixture
-def lynceus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lynceus:
+def lynceus(lynceus: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lynceus:
+    """Run a command that is given as one text."""
     monkeypatch.chdir(tmp_path)
-
-    def run(words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["lynceus", *words.split()])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return run
+    return lambda words: lynceus(*words.split())
 
 
 def write(folder: Path, name: str, executor: str, sleep: str = "1000") -> None:
@@ -84,24 +78,24 @@ def test_abandoned_trials_are_named_and_ended(
     _, out, _ = lynceus("gc")
     assert (
         out
-        == "left: open trials that nobody works on: 0 (continue with 'lynceus resume left', or end them with --abandoned)\n"
+        == "left: open trials without a worker: 0 (continue with 'lynceus resume left', or end them with --abandoned)\n"
     )
-    assert processes_below(tmp_path), "without --yes nothing is touched, and open trials are needed"
+    assert processes_below(tmp_path), "without --yes nothing changes, and open trials are needed"
     lynceus("gc --yes")
     assert processes_below(tmp_path)
     code, out, _ = lynceus("gc --abandoned --yes")
-    # A cluster may need a moment to notice that the job has ended: then it is named, too.
-    assert (code, out.splitlines()[0]) == (0, "left: open trials that nobody works on: 0 (ended)")
+    # A cluster may take a moment to notice that the job has ended, and then its job is listed, too.
+    assert (code, out.splitlines()[0]) == (0, "left: open trials without a worker: 0 (ended)")
     assert processes_below(tmp_path) == set()
     (row,) = json.loads(lynceus("trials left -o json")[1])
-    (told,) = [json.loads(path.read_text()) for path in (tmp_path / ".lynceus").glob("*/0/outcome.json")]
+    (target,) = [json.loads(path.read_text()) for path in (tmp_path / ".lynceus").glob("*/0/outcome.json")]
     assert (row["state"], row["reason"]) == ("FAIL", "user"), row
-    assert row["charged_usd"] == pytest.approx(0.01 * told["seconds"])
+    assert row["charged_usd"] == pytest.approx(0.01 * target["seconds"])
     eventually(lambda: lynceus("gc")[1] == "left: nothing is left over.\n")
 
 
-def test_jobs_of_trials_that_nobody_needs_are_cancelled(slurm: SlurmBench, lynceus: Lynceus, tmp_path: Path) -> None:
-    """A job with our mark in the queue whose trial has settled: a second submission by a launcher that was thought dead."""
+def test_jobs_of_settled_and_unknown_trials_are_cancelled(slurm: SlurmBench, lynceus: Lynceus, tmp_path: Path) -> None:
+    """A job in the queue whose trial has settled: a second submission by a launcher that seemed dead."""
     write(tmp_path, "left", SLURM, sleep="0.1")
     assert lynceus("run left.yaml -y")[0] == 0
     eventually(lambda: slurm.jobs() == [])  # the cluster needs a moment to notice that the last job has ended
@@ -141,15 +135,13 @@ def test_jobs_of_trials_that_nobody_needs_are_cancelled(slurm: SlurmBench, lynce
         eventually(lambda: slurm.jobs() == [])
 
 
-def test_an_executor_that_cannot_be_asked_does_not_hide_the_others(
+def test_an_unreachable_executor_does_not_hide_the_others(
     lynceus: Lynceus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lynceus.cli.opened import create_or_open
-
     write(tmp_path, "a", "local", sleep="0.01")
     write(tmp_path, "b", "slurm")
     assert lynceus("run a.yaml -y")[0] == 0
-    create_or_open("b.yaml", None)
+    create_or_open(prepare_file("b.yaml"), None)
     monkeypatch.setenv("PATH", str(tmp_path))
     code, out, err = lynceus("gc --outputs --storage sqlite:///lynceus.db")
     assert code == 4

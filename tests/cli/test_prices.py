@@ -1,4 +1,4 @@
-"""`lynceus prices`: what it prints, what it keeps, and studies that go on at other prices."""
+"""`lynceus prices`: what it prints and stores, and studies that continue at other prices."""
 
 import json
 import sqlite3
@@ -25,14 +25,14 @@ trial: {timeout: none}
 
 @dataclass
 class Ended:
-    """What a command left."""
+    """The output of a command."""
 
     stdout: str
     stderr: str
 
 
 class Shell:
-    """The command line as a person has it, with a home of its own."""
+    """The command line with a home folder of its own."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self._patch, self._capsys = folder, monkeypatch, capsys
@@ -45,9 +45,9 @@ class Shell:
         self._patch.setattr(sys, "argv", ["lynceus", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
-        told = Ended(*self._capsys.readouterr())
-        assert (ended.value.code or 0) == code, told.stderr
-        return told
+        output = Ended(*self._capsys.readouterr())
+        assert (ended.value.code or 0) == code, output.stderr
+        return output
 
     def json(self, *arguments: str) -> Any:
         return json.loads(self(*arguments, "-o", "json").stdout)
@@ -64,13 +64,13 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_the_embedded_prices_are_listed_with_source_and_age(shell: Shell) -> None:
-    told = shell.json("prices", "list", "--infra", "aws/us-east-1", "--cpus", "4+", "--memory", "16+", "--spot")
-    machines = told["machines"]
+    found = shell.json("prices", "list", "--infra", "aws/us-east-1", "--cpus", "4+", "--memory", "16+", "--spot")
+    machines = found["machines"]
     assert machines
     assert all(one["vcpus"] >= 4 and one["memory_gib"] >= 16 and one["infra"] == "aws/us-east-1" for one in machines)
     spot = [one["spot_usd_per_hour"] for one in machines]
     assert spot == sorted(spot)
-    (catalog,) = told["catalogs"]
+    (catalog,) = found["catalogs"]
     assert catalog["source"].startswith("embedded")
     assert catalog["age_days"] >= 0
     text = shell("prices", "list", "--infra", "aws/us-east-1", "--limit", "2").stdout
@@ -82,7 +82,7 @@ def test_the_embedded_prices_are_listed_with_source_and_age(shell: Shell) -> Non
     assert "m5.xlarge" in shell("prices", "show", "m5.xlarge").stdout
 
 
-def test_imported_prices_are_shown_and_old_ones_are_warned_about(shell: Shell) -> None:
+def test_imported_prices_are_shown_and_old_prices_give_a_warning(shell: Shell) -> None:
     shell.catalog(small=0.1, large=0.3)
     (shell.folder / "old.csv").write_text(HEAD + "m5.xlarge,4,16,0.5,,mars\n")
     kept = shell("prices", "import", "old.csv", "--cloud", "aws", "--as-of", "2020-01-01")
@@ -105,7 +105,7 @@ def test_imported_prices_are_shown_and_old_ones_are_warned_about(shell: Shell) -
         (["list", "--cpus", "lots"], 2, "write 4 (exactly)"),
         (["show", "m5.xlarg"], 2, "Did you mean 'm5.xlarge'?"),
         (["import", "gone.csv", "--cloud", "aws"], 2, "cannot be read: No such file"),
-        (["refresh", "--from", "http://127.0.0.1:9/{cloud}.csv"], 4, "the old prices stay"),
+        (["refresh", "--from", "http://127.0.0.1:9/{cloud}.csv"], 4, "the stored prices stay"),
         (["refresh", "--from", "nowhere"], 2, "nowhere cannot be read"),
     ],
 )
@@ -115,8 +115,8 @@ def test_mistakes_are_one_line(shell: Shell, arguments: list[str], code: int, sa
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_study_goes_on_at_new_prices_and_keeps_what_was_charged(shell: Shell) -> None:
-    """The cheap machine becomes dear: the recommendation changes, the money that was spent does not."""
+def test_a_study_continues_at_new_prices_and_keeps_past_charges(shell: Shell) -> None:
+    """The cheap machine becomes expensive: the recommendation changes, the money spent does not."""
     shell.catalog(small=0.1, large=0.3)
     (shell.folder / "job.yaml").write_text(JOB)
     first = shell.json("run", "job.yaml", "-y")
@@ -126,9 +126,9 @@ def test_a_study_goes_on_at_new_prices_and_keeps_what_was_charged(shell: Shell) 
 
     shell.catalog(small=0.9, large=0.3)
     for command in (["run", "job.yaml", "-y"], ["resume", "nightly"]):
-        told = shell(*command).stderr
-        assert "prices have changed: small (cloud9/east) $0.1000 → $0.9000 (+800 %)" in told
-        assert "lynceus prices apply nightly" in told
+        note = shell(*command).stderr
+        assert "prices have changed: small (cloud9/east) $0.1000 → $0.9000 (+800 %)" in note
+        assert "lynceus prices apply nightly" in note
     assert shell.json("best", "nightly")["params"]["instance_type"] == "small", "nothing changes by itself"
 
     applied = shell.json("prices", "apply", "nightly")
@@ -148,13 +148,13 @@ def test_a_study_goes_on_at_new_prices_and_keeps_what_was_charged(shell: Shell) 
     assert json.loads(detail)["changes"] == applied["changes"]
 
 
-def test_resume_takes_new_prices_when_asked_to(shell: Shell) -> None:
+def test_resume_applies_new_prices_with_reprice(shell: Shell) -> None:
     shell.catalog(small=0.1, large=0.3)
     (shell.folder / "job.yaml").write_text(JOB)
     shell("run", "job.yaml", "-y")
     shell.catalog(large=0.01)
     ended = shell("resume", "nightly", "--reprice")
-    assert "small (cloud9/east) is no longer priced, $0.1000 stays" in ended.stderr
+    assert "small (cloud9/east) has no price any more; $0.1000 stays" in ended.stderr
     assert shell.json("best", "nightly")["params"]["instance_type"] == "large"
 
 
@@ -171,4 +171,4 @@ def test_a_price_in_the_job_file_can_be_changed_but_nothing_else(shell: Shell) -
     shell("run", "job.yaml", "-y")
     assert shell.json("status", "plain")["spent_usd"] == pytest.approx(spent)
     job.write_text(text.replace("USD\n", "n\n", 1).replace("[1, 2]", "[1, 2, 3]"))
-    assert "more than prices differs" in shell("prices", "apply", "job.yaml", code=2).stderr
+    assert "more than prices has changed" in shell("prices", "apply", "job.yaml", code=2).stderr

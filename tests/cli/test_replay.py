@@ -1,4 +1,4 @@
-"""The command line as a user meets it: results, traces, one-line mistakes and exit codes."""
+"""`lynceus replay` and `policies`: results, traces, one-line errors and exit codes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ import pytest
 import yaml
 
 from lynceus import replay
-from lynceus.cli import main
-from lynceus.policy import PRESETS, preset
-from lynceus.policy.compose import compose
+from lynceus.policy.policy_file import compose
+from lynceus.policy.presets import all_presets, preset
 
 ROWS = "vm,nodes,time_s,usd\n" + "\n".join(
     f"{vm},{nodes},{3600 / (nodes * speed) ** 0.7:.3f},{usd * nodes:.3f}"
@@ -34,20 +33,6 @@ def spec(tmp_path):
     return str(tmp_path / "toy.yaml")
 
 
-@pytest.fixture
-def lynceus(monkeypatch, capsys):
-    """Run a command: (exit code, stdout, stderr)."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["lynceus", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return run
-
-
 def test_a_table_compares_policies(lynceus, spec):
     code, out, _ = lynceus("replay", spec, "-p", "sweep", "-p", "random", "--seeds", "3")
     assert code == 0
@@ -57,7 +42,7 @@ def test_a_table_compares_policies(lynceus, spec):
     assert "to CNO ≤ 1.1" in out
 
 
-def test_json_has_the_same_numbers_and_null_for_what_was_not_reached(lynceus, spec):
+def test_json_has_null_for_levels_that_were_not_reached(lynceus, spec):
     options = ["--seeds", "6", "--budget", "0.15", "-o", "json", "--to-end", "--deadline-quantile", "0.2"]
     code, out, _ = lynceus("replay", spec, "-p", "random", *options)
     result = json.loads(out)
@@ -96,7 +81,7 @@ def test_a_policy_file_is_a_policy(lynceus, spec, tmp_path):
     assert "write them into the policy file" in err
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", all_presets())
 def test_printed_parts_of_a_policy_are_a_policy_file(lynceus, name):
     code, out, _ = lynceus("policies", name, "-o", "yaml")
     assert code == 0
@@ -105,7 +90,7 @@ def test_printed_parts_of_a_policy_are_a_policy_file(lynceus, name):
 
 def test_policies_and_jobs_are_listed(lynceus):
     listed = lynceus("policies")[1]
-    assert all(name in listed for name in PRESETS)
+    assert all(name in listed for name in all_presets())
     jobs = json.loads(lynceus("replay", "--list", "-o", "json")[1])
     shipped = Path(replay.__file__).with_name("jobs")
     files = {str(path.relative_to(shipped).with_suffix("")) for path in shipped.rglob("*.yaml")}
@@ -123,10 +108,10 @@ def test_policies_and_jobs_are_listed(lynceus):
         (["-p", "none.yaml"], "none.yaml: there is no such file"),
         (["-p", "sweep", "--budget", "$0.0001"], "--budget: $0.0001 is below the cheapest run of the table"),
         (["-p", "sweep", "--budget", "lots"], "--budget is 'lots', but dollars"),
-        (["-p", "sweep", "--deadline-quantile", "7"], "--deadline-quantile: 7 came; give a number from 0 to 1"),
-        (["-p", "sweep", "--seeds", "0"], "seeds: 0 came; replay at least 1."),
-        (["-p", "sweep", "--workers", "0"], "workers: 0 came; give at least 1 process."),
-        (["-p", "sweep", "--parallel", "0"], "parallel: 0 came"),
+        (["-p", "sweep", "--deadline-quantile", "7"], "--deadline-quantile: got 7; give a number from 0 to 1"),
+        (["-p", "sweep", "--seeds", "0"], "seeds: got 0; replay at least 1."),
+        (["-p", "sweep", "--workers", "0"], "workers: got 0; give at least 1 process."),
+        (["-p", "sweep", "--parallel", "0"], "parallel: got 0"),
     ],
 )
 def test_mistakes_are_one_line_with_exit_code_2_and_nothing_is_written(lynceus, spec, tmp_path, arguments, message):
@@ -139,13 +124,13 @@ def test_mistakes_are_one_line_with_exit_code_2_and_nothing_is_written(lynceus, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["toy.csv", "toy.yaml"]
 
 
-def test_a_trace_that_cannot_be_written_is_said_before_the_work(lynceus, spec, tmp_path):
+def test_a_trace_that_cannot_be_written_is_an_error_before_the_replays(lynceus, spec, tmp_path):
     code, _, err = lynceus("replay", spec, "-p", "sweep", "--trace", str(tmp_path / "no" / "t.jsonl"))
     assert code == 2
     assert "cannot be written: No such file or directory; choose another folder." in err
 
 
-def test_no_job_named(lynceus):
+def test_a_missing_job_is_an_error(lynceus):
     code, _, err = lynceus("replay")
     assert code == 2
     assert "no job was named" in err
@@ -156,8 +141,8 @@ def test_version(lynceus):
     assert (code, out.split()[0]) == (0, "lynceus")
 
 
-def test_help_loads_neither_numbers_nor_models():
-    """Checked by name, since a clock would be a coin toss."""
+def test_help_loads_neither_numpy_nor_models():
+    """Checked by name, because times vary."""
     script = "import sys; import lynceus.cli; print([m for m in ('numpy', 'scipy', 'pydantic') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""The client against a real server: the same words as a local study, and patience."""
+"""The client against a real server: the interface of a local study, and retries."""
 
 import inspect
 import json
@@ -11,10 +11,12 @@ import pytest
 import lynceus
 from dashboards import JOB, READ, WRITE, Dashboard, dashboard, served
 from lynceus.client.http import Http
+from lynceus.client.remote import RemoteRuns
 from lynceus.errors import InfrastructureError, InputError
-from lynceus.job import Job
-from lynceus.job.prepare import conduct_of, prepare
-from lynceus.ledger import Wish
+from lynceus.jobfile.job import Job
+from lynceus.jobfile.prepared_study import prepare
+from lynceus.study.runs import StudyRuns
+from lynceus.trial.record import RequestedState
 from ports import free_ports
 
 
@@ -30,7 +32,7 @@ def client(server: Dashboard) -> lynceus.Client:
     return lynceus.Client(server.url, WRITE, patience_s=20.0)
 
 
-def needed(trial: lynceus.Trial) -> float:
+def seconds_of(trial: lynceus.Trial) -> float:
     return 400 / float(str(trial.params["n"])) + (50 if trial.params["mode"] == "a" else 10)
 
 
@@ -39,9 +41,9 @@ def test_a_remote_study_ends_as_a_local_one_does(client: lynceus.Client) -> None
     remote = client.create_study(JOB | changes)
     job = Job.parse(json.dumps(JOB | changes | {"run": "true"}))
     prepared = prepare(job)
-    local = lynceus.Study(prepared.problem, prepared.policy, conduct=conduct_of(job))
+    local = lynceus.Study(prepared.problem, prepared.policy, retry_rules=prepared.retry_rules)
     for study in (local, remote):
-        study.optimize(needed)
+        study.optimize(seconds_of)
     assert remote.best_params == local.best_params
     assert remote.best_value == pytest.approx(local.best_value)
     assert remote.best_trial == local.best_trial
@@ -56,28 +58,30 @@ def test_a_remote_study_ends_as_a_local_one_does(client: lynceus.Client) -> None
     assert recommended["params"] == advice.params
 
 
-def test_the_words_are_those_of_a_local_study() -> None:
-    words = [
-        "ask", "tell", "optimize", "heartbeat", "enqueue_trial", "add_trial", "add_trials", "stop", "stop_trial", "resume",
-        "reason", "best_params", "best_value", "best_trial", "trials", "budget_usd", "spent_usd", "reserved_usd", "identity",
+def test_the_interface_is_that_of_a_local_study() -> None:
+    names = [
+        "ask", "tell", "optimize", "enqueue_trial", "add_trial", "add_trials", "stop", "stop_trial", "resume",
+        "reason", "best_params", "best_value", "best_trial", "trials", "budget_usd", "spent_usd", "reserved_usd", "runs",
     ]  # fmt: skip
-    for word in words:
-        local, remote = getattr(lynceus.Study, word), getattr(lynceus.RemoteStudy, word)
+    for name in names:
+        local, remote = getattr(lynceus.Study, name), getattr(lynceus.RemoteStudy, name)
+        assert isinstance(local, property) == isinstance(remote, property), name
         if not isinstance(local, property):
-            assert inspect.signature(local) == inspect.signature(remote), word
+            assert inspect.signature(local) == inspect.signature(remote), name
+    assert inspect.signature(StudyRuns.heartbeat) == inspect.signature(RemoteRuns.heartbeat)
 
 
-def test_steering(client: lynceus.Client) -> None:
+def test_control(client: lynceus.Client) -> None:
     study = client.create_study(JOB | {"name": "steered"})
     study.enqueue_trial({"n": 8, "mode": "b"})
     study.add_trial({"n": 1, "mode": "a"}, runtime="7m")
     trial = study.ask()
     assert trial is not None
     assert trial.params == {"n": 8, "mode": "b"}
-    assert study.heartbeat([trial.number]) is Wish.RUN
+    assert study.runs.heartbeat([trial.number]) is RequestedState.RUN
     study.stop_trial(trial)
-    assert study.heartbeat([trial.number]) is Wish.KILL
-    study.tell(trial, state="FAIL", reason=lynceus.Reason.USER, runtime=4, loss=0.5, detail="as you wish")
+    assert study.runs.heartbeat([trial.number]) is RequestedState.KILL
+    study.tell(trial, state="FAIL", reason=lynceus.FailureReason.USER, runtime=4, loss=0.5, detail="stopped on request")
     failed = next(one for one in study.trials if one.number == trial.number)
     assert (failed.state, failed.reason, failed.metrics) == ("FAIL", "user", {"loss": 0.5})
     study.stop("enough")
@@ -90,14 +94,14 @@ def test_steering(client: lynceus.Client) -> None:
     assert {one["name"] for one in client.studies()} >= {"steered"}
 
 
-def test_mistakes_are_sentences(server: Dashboard, client: lynceus.Client, tmp_path: Path) -> None:
+def test_errors_are_sentences(server: Dashboard, client: lynceus.Client, tmp_path: Path) -> None:
     study = client.create_study(JOB | {"name": "mistaken"})
-    with pytest.raises(InputError, match="no trial has kept every limit yet"):
+    with pytest.raises(InputError, match="no trial has kept every constraint yet"):
         _ = study.best_value
     with pytest.raises(InputError, match="has no trial 7"):
         study.tell(7, runtime=5)
-    with pytest.raises(InputError, match="There is no study 'nobody'"):
-        client.study("nobody")
+    with pytest.raises(InputError, match="There is no study 'unknown'"):
+        client.study("unknown")
     with pytest.raises(InputError, match="exists already"):
         client.create_study(JOB | {"name": "mistaken"})
     with pytest.raises(InputError, match=r"The token is wrong\."):
@@ -126,8 +130,8 @@ def test_tokens_are_not_shown(server: Dashboard, client: lynceus.Client, monkeyp
     assert lynceus.Client(server.url).study("shown").spent_usd == 0
 
 
-def test_a_client_waits_for_a_server_that_returns_and_nothing_is_done_twice(tmp_path: Path) -> None:
-    """The server is killed while a client works; another one starts at the same address."""
+def test_a_client_waits_for_a_server_that_is_restarted(tmp_path: Path) -> None:
+    """The server is killed while a client works, and another one starts at the same address."""
     url = f"sqlite:///{tmp_path}/s.db"
     [port] = free_ports(1)
     with dashboard(url, tmp_path, port=port) as first:
@@ -138,7 +142,7 @@ def test_a_client_waits_for_a_server_that_returns_and_nothing_is_done_twice(tmp_
             if trial.number == 2:
                 first.kill()
                 killed.set()
-            return needed(trial)
+            return seconds_of(trial)
 
         worker = threading.Thread(target=lambda: study.optimize(objective), daemon=True)
         worker.start()
@@ -151,6 +155,6 @@ def test_a_client_waits_for_a_server_that_returns_and_nothing_is_done_twice(tmp_
         assert {trial.state for trial in study.trials} <= {"COMPLETE", "TIMEOUT"}
 
 
-def test_patience_ends(tmp_path: Path) -> None:
+def test_retries_end(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="it cannot be reached"):
         Http("http://127.0.0.1:9", patience_s=0.3).get("health")

@@ -1,4 +1,4 @@
-"""The command, from the outside."""
+"""The command `lynceus demo`."""
 
 import io
 import json
@@ -12,8 +12,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from lynceus.cli.demo import demo
-from lynceus.demo import Course, Screen, demo_job, draw, run_study
-from lynceus.demo.screen import money_bar
+from lynceus.demo.job import demo_job
+from lynceus.demo.plot import save_plot
+from lynceus.demo.screen import Screen, money_bar
+from lynceus.demo.trajectory import Trajectory, run_study
 from lynceus.errors import InputError
 
 app = typer.Typer()
@@ -41,10 +43,10 @@ def test_json_is_one_document_within_the_budget() -> None:
 
 
 def test_comparison_and_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[demo.__module__], "PATIENCE_S", 600.0)  # however slow the machine, all of them
+    monkeypatch.setattr(sys.modules[demo.__module__], "COMPARISON_S", 600.0)  # all of them, even on a slow machine
     plot = tmp_path / "plot.png"
     shown = CliRunner().invoke(app, ["-p", "sweep", "--budget", "2", "--plot", str(plot), "-o", "json"])
-    assert shown.exit_code == 3, "the cheapest machines are never on time; the comparison is made all the same"
+    assert shown.exit_code == 3, "the cheapest machines never meet the deadline; the comparison runs anyway"
     summaries = json.loads(shown.stdout)["comparison"]
     assert [one["policy"] for one in summaries] == ["sweep", "bo", "random"]
     assert all(one["seeds"] > 0 for one in summaries)
@@ -52,12 +54,12 @@ def test_comparison_and_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert plot.stat().st_size < 200_000
 
 
-def test_a_plot_of_courses_that_never_arrived(tmp_path: Path) -> None:
-    draw([Course("bo", 0, (1.0, 2.0), (float("inf"), float("inf")))], 5.0, 1.1, tmp_path / "empty.svg")
+def test_a_plot_of_searches_without_a_feasible_run(tmp_path: Path) -> None:
+    save_plot([Trajectory("bo", 0, (1.0, 2.0), (float("inf"), float("inf")))], 5.0, 1.1, tmp_path / "empty.svg")
     assert "<svg" in (tmp_path / "empty.svg").read_text()
 
 
-def test_too_little_money_is_said_in_words() -> None:
+def test_a_budget_that_is_too_small_suggests_a_larger_one() -> None:
     shown = CliRunner().invoke(app, ["--fast", "-p", "sweep", "--budget", "0.01"])
     assert shown.exit_code == 3, shown.output
     assert "larger --budget" in " ".join(shown.output.split())
@@ -67,13 +69,13 @@ def test_too_little_money_is_said_in_words() -> None:
     ("arguments", "words"),
     [(["-p", "nonsense"], "nonsense"), (["--budget", "lots"], "--budget"), (["--budget", "0"], "budget")],
 )
-def test_mistakes_are_named(arguments: list[str], words: str) -> None:
+def test_errors_name_the_option(arguments: list[str], words: str) -> None:
     shown = CliRunner().invoke(app, ["--fast", *arguments])
     assert isinstance(shown.exception, InputError)
     assert words in str(shown.exception)
 
 
-def test_a_plot_that_has_no_folder_is_refused_before_the_demo_begins(tmp_path: Path) -> None:
+def test_a_plot_without_a_folder_is_refused_before_the_demo_starts(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["--plot", str(tmp_path / "none" / "x.png")])
     assert isinstance(shown.exception, InputError)
     assert "--plot: there is no folder" in str(shown.exception)
@@ -97,24 +99,24 @@ def test_the_screen_fits_its_terminal(width: int) -> None:
 
 
 @pytest.mark.parametrize(("spent", "reserved"), [(0, 0), (0.01, 0), (5, 5), (10, 0), (9.99, 0.01), (3, 1)])
-def test_the_bar_is_always_as_wide_as_asked(spent: float, reserved: float) -> None:
+def test_the_bar_always_has_its_width(spent: float, reserved: float) -> None:
     bar = money_bar(spent, reserved, budget=10, width=20).plain
     assert len(bar) == 20
     assert bar.startswith("█") == (spent > 0)
     assert ("▒" in bar) == (reserved > 0 and bar.count("█") < 20)
 
 
-def test_without_matplotlib_the_demo_says_how_to_get_it_and_goes_on(
+def test_without_matplotlib_the_demo_names_the_extra_and_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     shown = CliRunner().invoke(app, ["-p", "sweep", "--budget", "1", "--plot", str(tmp_path / "plot.png")])
-    assert shown.exit_code == 3, "nothing was on time for so little money"
+    assert shown.exit_code == 3, "no run met the deadline"
     assert "pip install -e '.[plot]'" in shown.output
     assert not (tmp_path / "plot.png").exists()
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_plot_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["-p", "sweep", "--budget", "1", "--plot", str(tmp_path / "no" / "plot.png")])
     assert isinstance(shown.exception, InputError)
     assert "--plot" in str(shown.exception)

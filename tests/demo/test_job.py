@@ -1,4 +1,4 @@
-"""The job of the demo has the shapes that it promises."""
+"""The job of the demo behaves as documented."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from lynceus.demo.job import demo_job, demo_space, done, held_gb, run_seconds, spill
 
 SPACE = demo_space()
-QUIET = run_seconds(SPACE)
+NOISE_FREE = run_seconds(SPACE)
 
 
 def seconds(**params: object) -> float:
-    return float(QUIET[SPACE.row(params)])
+    return float(NOISE_FREE[SPACE.row(params)])
 
 
 def where(name: str, value: object) -> np.ndarray:
@@ -28,9 +28,9 @@ def test_the_same_seed_gives_the_same_job_and_another_seed_other_noise() -> None
 
 
 def test_noise_is_a_few_percent() -> None:
-    spread = np.log(demo_job(0).measured.seconds / QUIET).std()
+    spread = np.log(demo_job(0).measured.seconds / NOISE_FREE).std()
     assert 0.03 < spread < 0.05
-    assert (demo_job(0, noise=0.0).measured.seconds == QUIET).all()
+    assert (demo_job(0, noise=0.0).measured.seconds == NOISE_FREE).all()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -48,7 +48,7 @@ def test_the_job_is_worth_tuning(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_optimum_is_neither_the_cheapest_nor_the_dearest_rent_nor_the_fastest(seed: int) -> None:
+def test_the_optimum_is_neither_the_cheapest_nor_the_most_expensive_nor_the_fastest_machine(seed: int) -> None:
     job = demo_job(seed)
     price, row = job.problem.price, job.optimum_row
     assert price.min() < price[row] < price.max()
@@ -58,12 +58,12 @@ def test_the_optimum_is_neither_the_cheapest_nor_the_dearest_rent_nor_the_fastes
     assert job.on_time[row]
 
 
-def test_the_budget_pays_for_some_25_typical_runs() -> None:
+def test_the_budget_pays_for_about_25_typical_runs() -> None:
     job = demo_job()
     assert 20 < job.problem.budget.usd / job.cost_usd.mean() < 30
 
 
-def test_what_is_forbidden_is_not_there() -> None:
+def test_forbidden_combinations_are_left_out() -> None:
     assert (np.asarray(SPACE.column("cores"), float) <= 128).all()
     assert not (where("machine", "compute.4") & where("executor_gb", 10)).any()
 
@@ -87,7 +87,7 @@ def test_the_cliff_is_steep_and_smooth() -> None:
     )
 
 
-def test_machines_with_more_memory_do_not_fall_off_the_cliff() -> None:
+def test_machines_with_more_memory_avoid_the_cliff() -> None:
     rest = {"nodes": 2, "executor_gb": 4, "partitions": 256, "codec": "lz4"}
     poor, rich = seconds(machine="compute.8", **rest), seconds(machine="memory.8", **rest)
     assert poor > 3 * rich  # although its cores are faster
@@ -99,7 +99,7 @@ def test_more_nodes_help_at_first_and_cost_more_in_the_end() -> None:
         for nodes in (2, 4, 8, 16)
     }
     assert by_nodes[2] > 2 * by_nodes[4]
-    assert by_nodes[16] * 16 > 1.5 * by_nodes[4] * 4  # node-seconds: communication eats the speed-up
+    assert by_nodes[16] * 16 > 1.5 * by_nodes[4] * 4  # node-seconds: communication outweighs the speed-up
 
 
 def test_the_best_number_of_partitions_depends_on_the_cluster() -> None:
@@ -113,7 +113,7 @@ def test_the_best_number_of_partitions_depends_on_the_cluster() -> None:
 
 
 def test_the_better_codec_depends_on_the_cluster() -> None:
-    zstd = QUIET[where("codec", "zstd")] < QUIET[where("codec", "lz4")]
+    zstd = NOISE_FREE[where("codec", "zstd")] < NOISE_FREE[where("codec", "lz4")]
     assert 0 < zstd.sum() < len(zstd)
 
 

@@ -1,4 +1,4 @@
-"""The examples run: their jobs are real processes, their answers come from measurements."""
+"""The examples run: their jobs are real processes, and their answers follow from measurements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def searched(
     name: str, folder: Path, trials: int | None, *, failures: bool = False
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Run an example in a copy of its folder, with fewer trials if asked for: what `run` and `trials` print."""
+    """Run an example in a copy of its folder, perhaps with fewer trials; returns what `run` and `trials` print."""
     work = folder / name
     shutil.copytree(EXAMPLES / name, work, ignore=shutil.ignore_patterns(".lynceus", "*.db*", "data.txt*"))
     if trials is not None:
@@ -49,12 +49,12 @@ def searched(
 
 
 def check_answer(found: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """The answer is the cheapest of the runs that kept every limit."""
-    kept = [row for row in rows if row["keeps_limits"]]
-    if not kept:
+    """The answer is the cheapest run that met every constraint."""
+    feasible = [row for row in rows if row["keeps_constraints"]]
+    if not feasible:
         assert found["best"] is None
         return
-    assert found["best"]["cost_usd"] == pytest.approx(min(row["cost_usd"] for row in kept))
+    assert found["best"]["cost_usd"] == pytest.approx(min(row["cost_usd"] for row in feasible))
 
 
 @pytest.mark.parametrize("trials", [5, pytest.param(None, marks=pytest.mark.slow)])
@@ -74,7 +74,7 @@ def test_sklearn_accuracy(tmp_path: Path, trials: int | None) -> None:
     for row in rows:
         if row["state"] == "COMPLETE":
             assert 0.5 < row["metrics"]["accuracy"] <= 1
-            assert row["keeps_limits"] == (row["metrics"]["accuracy"] >= 0.96 and row["runtime_s"] <= 30)
+            assert row["keeps_constraints"] == (row["metrics"]["accuracy"] >= 0.96 and row["runtime_s"] <= 30)
 
 
 @pytest.mark.parametrize("trials", [4, pytest.param(None, marks=pytest.mark.slow)])
@@ -84,7 +84,7 @@ def test_cpu_cores(tmp_path: Path, trials: int | None) -> None:
 
 
 def test_cores_are_really_limited(tmp_path: Path) -> None:
-    """Two busy workers on a machine of one core get one core together, whatever the clock says."""
+    """Two busy processes on a machine with one core share that core."""
     (tmp_path / "busy.py").write_text(
         "import multiprocessing, os, resource, time\n"
         "def spin(_):\n"
@@ -106,13 +106,15 @@ def test_cores_are_really_limited(tmp_path: Path) -> None:
         assert ended.returncode == 0, ended.stderr
     rows = {row["params"]["cores"]: row["metrics"] for row in json.loads(ended.stdout)}
     assert rows[1]["cores"] == 1
-    assert rows[1]["cpu_s"] < 1.5, "two seconds of work were wanted, one core gave at most one second and a bit"
+    assert rows[1]["cpu_s"] < 1.5, (
+        "the processes wanted two seconds of CPU time, and one core gives little more than one"
+    )
     if len(os.sched_getaffinity(0)) > 1:
         assert rows[2]["cores"] == 2
 
 
 def spark_baseline_usd(folder: Path) -> float:
-    """What a run of the example's baseline costs on the cluster that is up: it is measured once more than the search needs."""
+    """What a run of the baseline costs on the running cluster, measured in addition to the search."""
     job = yaml.safe_load((folder / "job.yaml").read_text())
     given = job["baseline"]
     words = [str(given[name]) for name in ("workers", "executors", "executor_cores", "executor_memory", "partitions")]
@@ -127,14 +129,14 @@ def spark_baseline_usd(folder: Path) -> float:
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pip install -e '.[spark]'")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs a JDK: apt-get install openjdk-17-jre-headless")
 def test_spark_local_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A master and two unequal workers, really started; executors run where the configuration says."""
+    """A real master and two unequal workers; executors run on the workers of the configuration."""
     monkeypatch.setenv("SPARK_DEMO_PORT", str(free_ports(1)[0]))
     folder = tmp_path / "spark-local-cluster"
     try:
         found, rows = searched("spark-local-cluster", tmp_path, None)
         check_answer(found, rows)
-        on_time = [row for row in rows if row["state"] == "COMPLETE" and row["keeps_limits"]]
-        assert on_time, "the deadline is wide: runs are on time even where other work goes on"
+        on_time = [row for row in rows if row["state"] == "COMPLETE" and row["keeps_constraints"]]
+        assert on_time, "the deadline is generous: runs meet it even on a busy machine"
         ran = {name: list((folder / ".cluster" / f"work-{name}").glob("app-*")) for name in ("large", "small")}
         asked = {row["params"]["workers"] for row in rows}
         assert len(rows) >= 3
@@ -143,8 +145,8 @@ def test_spark_local_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         for row in rows:
             if row["state"] == "COMPLETE":
                 assert row["metrics"]["rows_per_s"] > 0
-                (told,) = folder.glob(f".lynceus/*/{row['number']}/stdout")
-                assert f"on {row['params']['executors']} executors" in told.read_text()
+                (stdout,) = folder.glob(f".lynceus/*/{row['number']}/stdout")
+                assert f"on {row['params']['executors']} executors" in stdout.read_text()
         assert found["best"]["cost_usd"] <= spark_baseline_usd(folder)
     finally:
         subprocess.run([sys.executable, "cluster.py", "stop"], cwd=folder, check=True)
@@ -153,7 +155,7 @@ def test_spark_local_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_cloud_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Machines of the embedded catalog; every trial is charged at the price of the machines it stands for."""
+    """Machines of the embedded catalog; every trial is charged at the price of the machines that it simulates."""
     monkeypatch.setenv("LYNCEUS_HOME", str(tmp_path / "home"))
     found, rows = searched("cloud-prices", tmp_path, 3, failures=True)
     check_answer(found, rows)
@@ -164,12 +166,12 @@ def test_cloud_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_slurm(tmp_path: Path, slurm: SlurmBench) -> None:
-    """On a real Slurm of four nodes; a copy of the folder stands for the shared disk."""
+    """On a real Slurm cluster of four nodes; a copy of the folder serves as the shared disk."""
     found, rows = searched("slurm", tmp_path, 3)
     check_answer(found, rows)
     for row in rows:
         if row["state"] == "COMPLETE":
-            told = next((tmp_path / "slurm" / ".lynceus").glob(f"*/{row['number']}/stdout")).read_text().splitlines()
-            assert len(told) == row["params"]["nodes"]
-            assert all(f" on {row['params']['machine']}" in line for line in told)
-            assert sum(int(line.split(": ")[1].split()[0]) for line in told) == 412849
+            lines = next((tmp_path / "slurm" / ".lynceus").glob(f"*/{row['number']}/stdout")).read_text().splitlines()
+            assert len(lines) == row["params"]["nodes"]
+            assert all(f" on {row['params']['machine']}" in line for line in lines)
+            assert sum(int(line.split(": ")[1].split()[0]) for line in lines) == 412849

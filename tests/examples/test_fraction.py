@@ -39,6 +39,6 @@ def test_samples_are_trained_and_all_data_is_the_answer(tmp_path: Path) -> None:
     assert found["best"]["params"] != {"kernel": "rbf", "penalty": 0.1, "gamma": 0.003, "share": 1.0}, (
         "the worst of all"
     )
-    ranks = lynceus("explain", "fraction")
-    assert isinstance(ranks, dict)
-    assert {one["quantity"] for one in ranks["ranks_between_fractions"]} == {"accuracy", "time"}
+    explained = lynceus("explain", "fraction")
+    assert isinstance(explained, dict)
+    assert {one["quantity"] for one in explained["rank_agreement"]} == {"accuracy", "time"}

@@ -50,11 +50,11 @@ def test_primes_on_ray(tmp_path: Path, environment: dict[str, str]) -> None:
 
     found, rows = lynceus("run", "job.yaml", "-y"), lynceus("trials", "primes-on-ray")
     assert all(row["state"] != "FAIL" for row in rows), [row["detail"] for row in rows]
-    kept = [row["cost_usd"] for row in rows if row["keeps_limits"]]
-    assert (found["best"] or {"cost_usd": None})["cost_usd"] == (pytest.approx(min(kept)) if kept else None)
+    costs = [row["cost_usd"] for row in rows if row["keeps_constraints"]]
+    assert (found["best"] or {"cost_usd": None})["cost_usd"] == (pytest.approx(min(costs)) if costs else None)
     finished = [row for row in rows if row["state"] == "COMPLETE"]
     assert finished
-    for row in finished:  # one node counts them all; of two, the one that reports counts its share
+    for row in finished:  # a single node counts all primes; of two nodes, the reporting one counts its share
         share = row["metrics"]["primes"] / PRIMES
         assert share == 1.0 if row["params"]["nodes"] == 1 else 0.3 < share < 0.7
     assert lynceus("gc", "primes-on-ray")["leftovers"] == []

@@ -1,4 +1,4 @@
-"""Campaigns: nothing is run twice, a crash loses nothing else, and every engine gives the same traces."""
+"""Campaigns: no cell runs twice, a crash affects only its cell, and every engine gives the same traces."""
 
 import os
 import signal
@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 import lab_cases
-from lab_cases import Counting, Deadly, Slow, changed, timeless
+from lab_cases import Counting, Deadly, Slow, changed, without_times
 from lynceus.errors import InfrastructureError, InputError, LynceusError, MissingExtraError
-from lynceus.lab.campaign import run_cells
-from lynceus.lab.cell import Cell, run_cell
-from lynceus.lab.engines import Crashed, InProcess, Processes, engine_named
-from lynceus.lab.experiment import load_experiment
-from lynceus.lab.store import Store
-from lynceus.replay import Replay
+from lynceus.replay.run import Replay
+from lynceus_lab.campaign import run_cells
+from lynceus_lab.cell import Cell, run_cell
+from lynceus_lab.engines import Crashed, InProcess, Processes, engine_named
+from lynceus_lab.experiment import load_experiment
+from lynceus_lab.trace_store import Store
 
 
-def test_a_trace_comes_back_as_it_was(experiment_file, tmp_path):
+def test_traces_round_trip(experiment_file, tmp_path):
     store = Store(tmp_path / "store")
     for cell in load_experiment(experiment_file).cells(1):
         done = run_cell(cell)
@@ -34,7 +34,21 @@ def test_a_trace_comes_back_as_it_was(experiment_file, tmp_path):
         assert kept[0].made["wall_s"] > 0
 
 
-def test_finished_cells_are_not_run_again(experiment_file, tmp_path):
+def test_traces_of_version_0_1_can_be_read(experiment_file, tmp_path):
+    import pyarrow.parquet
+
+    store, cell = Store(tmp_path / "store"), load_experiment(experiment_file).cells(1)[0]
+    done = run_cell(cell)
+    store.keep(done)
+    table = pyarrow.parquet.read_table(store.path(cell))
+    names = ["told_s" if name == "target_s" else name for name in table.column_names]
+    renamed = table.rename_columns(names).replace_schema_metadata(table.schema.metadata)
+    pyarrow.parquet.write_table(renamed, store.path(cell))
+    (kept,) = store.read(cell.setting, [cell.seed])
+    assert repr(kept.replay) == repr(done.replay)
+
+
+def test_finished_cells_do_not_run_again(experiment_file, tmp_path):
     store, cells = Store(tmp_path / "store"), load_experiment(experiment_file).cells()
     interrupted = Counting(stop_after=5)
     with pytest.raises(KeyboardInterrupt):
@@ -46,7 +60,7 @@ def test_finished_cells_are_not_run_again(experiment_file, tmp_path):
     assert run_cells(cells, Counting(), store).made == 0
 
 
-def test_a_crash_in_one_cell_loses_nothing_else(experiment_file, tmp_path):
+def test_a_crash_affects_only_its_cell(experiment_file, tmp_path):
     store, cells = Store(tmp_path / "store"), load_experiment(experiment_file).cells()
     ran = run_cells(cells, Counting(crash=[3]), store)
     assert ran.made == 11
@@ -63,7 +77,7 @@ def test_experiments_share_equal_cells(experiment_file, tmp_path):
     assert {cell.setting.written()["policy"]["name"] for cell in store.missing(cells)} == {"sweep"}
 
 
-def test_a_longer_replay_stands_for_a_shorter_one(experiment_file, tmp_path):
+def test_a_longer_replay_is_used_for_a_shorter_one(experiment_file, tmp_path):
     store = Store(tmp_path / "store")
     whole = load_experiment(experiment_file)
     run_cells(whole.cells(), InProcess(), store)
@@ -74,10 +88,10 @@ def test_a_longer_replay_stands_for_a_shorter_one(experiment_file, tmp_path):
         for seed in range(4):
             (kept,) = store.read(setting, [seed])
             alone = run_cell(Cell(setting, seed)).replay
-            assert timeless(kept.replay)[2] == timeless(alone)[2], place
+            assert without_times(kept.replay)[2] == without_times(alone)[2], place
 
 
-def test_a_shorter_replay_recommends_what_it_would_have_recommended_alone(experiment_file, tmp_path):
+def test_a_prefix_has_the_recommendation_of_a_replay_of_its_own(experiment_file, tmp_path):
     store = Store(tmp_path / "store")
     run_cells(load_experiment(experiment_file).cells(), InProcess(), store)
     changed(experiment_file, "seeds: 4\n", "seeds: 4\ntrials: 3\n")
@@ -90,7 +104,7 @@ def test_a_shorter_replay_recommends_what_it_would_have_recommended_alone(experi
         assert kept.replay.cno_at_stop == alone.cno_at_stop
 
 
-def test_a_replay_that_reached_its_goal_on_the_way_to_another_was_not_asked(experiment_file, tmp_path):
+def test_a_prefix_that_reached_its_target_has_no_recommendation(experiment_file, tmp_path):
     store = Store(tmp_path / "store")
     changed(experiment_file, "seeds: 4\n", "seeds: 4\noptions: {budget: {means: 4}}\n")
     run_cells(load_experiment(experiment_file).cells(), InProcess(), store)
@@ -100,7 +114,7 @@ def test_a_replay_that_reached_its_goal_on_the_way_to_another_was_not_asked(expe
         assert kept.replay.cno_at_stop == run_cell(cell).replay.cno_at_stop
 
 
-def test_where_few_trials_are_planned_otherwise_no_longer_replay_stands_for_them(experiment_file, tmp_path):
+def test_no_prefix_is_used_where_the_limit_on_trials_changes_decisions(experiment_file, tmp_path):
     store = Store(tmp_path / "store")
     changed(experiment_file, "plain: random\n", "plain: lynceus\n")
     run_cells(load_experiment(experiment_file).cells(1), InProcess(), store)
@@ -111,10 +125,10 @@ def test_where_few_trials_are_planned_otherwise_no_longer_replay_stands_for_them
     assert missing.setting.written()["policy"]["name"] == "lynceus"
     store.keep(run_cell(missing))
     changed(experiment_file, "trials: 12\n", "trials: 12\nuntil: 1.1\n")
-    assert store.missing(load_experiment(experiment_file).cells(1)) == [], "of as many trials, a longer one does"
+    assert store.missing(load_experiment(experiment_file).cells(1)) == [], "a longer replay with the same limit is used"
 
 
-def test_trials_side_by_side_are_no_part_of_a_longer_replay(experiment_file, tmp_path):
+def test_no_prefix_is_used_of_parallel_trials(experiment_file, tmp_path):
     store = Store(tmp_path / "store")
     changed(experiment_file, "seeds: 4\n", "seeds: 4\nparallel: 3\n")
     run_cells(load_experiment(experiment_file).cells(1), InProcess(), store)
@@ -123,13 +137,13 @@ def test_trials_side_by_side_are_no_part_of_a_longer_replay(experiment_file, tmp
     assert store.missing(cells) == cells
 
 
-@pytest.mark.parametrize("damage", ["empty", "no parquet", "cut off", "inside", "without facts"])
-def test_a_damaged_trace_is_missing_and_made_anew(experiment_file, tmp_path, caplog, damage):
+@pytest.mark.parametrize("damage", ["empty", "not parquet", "truncated", "corrupt", "without metadata"])
+def test_a_damaged_trace_is_missing_and_runs_again(experiment_file, tmp_path, caplog, damage):
     store, cells = Store(tmp_path / "store"), load_experiment(experiment_file).cells(2)
     run_cells(cells, InProcess(), store)
     path = store.path(cells[0])
     whole = path.read_bytes()
-    if damage == "without facts":
+    if damage == "without metadata":
         import pyarrow.parquet
 
         pyarrow.parquet.write_table(pyarrow.parquet.read_table(path).replace_schema_metadata(None), path)
@@ -137,21 +151,21 @@ def test_a_damaged_trace_is_missing_and_made_anew(experiment_file, tmp_path, cap
         path.write_bytes(
             {
                 "empty": b"",
-                "no parquet": b"no parquet at all",
-                "cut off": whole[:-100],
-                "inside": whole[:4] + bytes(len(whole) - 12) + whole[-8:],
+                "not parquet": b"this is not parquet",
+                "truncated": whole[:-100],
+                "corrupt": whole[:4] + bytes(len(whole) - 12) + whole[-8:],
             }[damage]
         )
     kept = store.read(cells[0].setting, range(2))
     assert [one.replay.seed for one in kept] == [1]
     (warning,) = caplog.messages
-    assert warning == f"{path}: the trace is damaged and counts as missing; it is set aside as 0.parquet.damaged."
+    assert warning == f"{path}: the trace is damaged and counts as missing; it was renamed to 0.parquet.damaged."
     assert store.missing(cells) == [cells[0]]
     assert run_cells(cells, InProcess(), store).made == 1
     assert len(store.read(cells[0].setting, range(2))) == 2
 
 
-def test_a_trace_says_where_it_was_run_not_where_it_is_kept(experiment_file, tmp_path, monkeypatch):
+def test_a_trace_names_the_machine_on_which_it_ran(experiment_file, tmp_path, monkeypatch):
     store, cell = Store(tmp_path / "store"), load_experiment(experiment_file).cells(1)[0]
     monkeypatch.setattr("platform.machine", lambda: "far-away")
     done = run_cell(cell)
@@ -160,9 +174,9 @@ def test_a_trace_says_where_it_was_run_not_where_it_is_kept(experiment_file, tmp
     assert "far-away" in store.read(cell.setting, [0])[0].made["machine"]
 
 
-def test_a_trace_of_a_peer_says_which_libraries_made_it(experiment_file, tmp_path, monkeypatch):
+def test_the_trace_of_a_peer_has_the_versions_of_its_libraries(experiment_file, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "lynceus.lab.cell.replay_peer", lambda job, peer, seed, until: Replay(peer.name, seed, (), "", 2.0)
+        "lynceus_lab.cell.replay_peer", lambda job, peer, seed, until: Replay(peer.name, seed, (), "", 2.0)
     )
     installed = tmp_path / "lib" / "python3.11" / "site-packages" / "optuna-4.2.1.dist-info"
     installed.mkdir(parents=True)
@@ -178,18 +192,16 @@ def test_a_trace_of_a_peer_says_which_libraries_made_it(experiment_file, tmp_pat
     assert kept.made["libraries"] == {"optuna": "4.2.1"}
 
 
-def test_processes_give_the_traces_of_one_process(experiment_file):
+def test_several_processes_give_the_same_traces_as_one(experiment_file):
     cells = load_experiment(experiment_file).cells(2)
-    alone = {result.cell: timeless(result.replay) for result in InProcess()(cells)}
-    together = {result.cell: timeless(result.replay) for result in Processes(2)(cells)}
+    alone = {result.cell: without_times(result.replay) for result in InProcess()(cells)}
+    together = {result.cell: without_times(result.replay) for result in Processes(2)(cells)}
     assert together == alone
 
 
-def test_a_process_that_dies_takes_only_its_cell_along(experiment_file, monkeypatch):
+def test_cells_of_a_process_that_dies_run_again(experiment_file, monkeypatch):
     experiment = load_experiment(experiment_file)
     cells = experiment.cells(2)
-    # A job file that is a named pipe without a writer would hang; one that kills its reader is simpler: a policy cannot
-    # do that, so the pool itself is killed from outside while it works.
     engine = Processes(1)
     results = []
     killed = False
@@ -206,7 +218,7 @@ def test_a_process_that_dies_takes_only_its_cell_along(experiment_file, monkeypa
     assert not [result for result in results if isinstance(result, Crashed)]
 
 
-def test_of_cells_that_run_together_the_one_that_kills_its_process_is_to_blame(experiment_file):
+def test_only_the_cell_that_kills_its_process_counts_as_crashed(experiment_file):
     cells = load_experiment(experiment_file).cells(2)
     given = {field.name: getattr(cells[0].setting, field.name) for field in fields(cells[0].setting)}
     culprit = Cell(Deadly(**given), 0)
@@ -222,9 +234,9 @@ def test_of_cells_that_run_together_the_one_that_kills_its_process_is_to_blame(e
 CAMPAIGN = """
 import sys
 from lab_cases import Slow
-from lynceus.lab.cell import Cell
-from lynceus.lab.engines import Processes
-from lynceus.lab.experiment import load_experiment
+from lynceus_lab.cell import Cell
+from lynceus_lab.engines import Processes
+from lynceus_lab.experiment import load_experiment
 
 if __name__ == "__main__":
     setting = load_experiment(sys.argv[1]).cells(1)[0].setting
@@ -258,7 +270,7 @@ def test_workers_do_not_outlive_a_campaign_that_is_killed(experiment_file, tmp_p
 
 
 def session(leader: int) -> list[str]:
-    """The processes of a session, as /proc tells of them."""
+    """The processes of a session, from /proc."""
     stats = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -267,7 +279,7 @@ def session(leader: int) -> list[str]:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_what_a_peer_or_a_machine_does_wrong_is_one_crashed_cell(experiment_file, tmp_path, monkeypatch, workers):
+def test_an_error_of_a_peer_crashes_only_its_cell(experiment_file, tmp_path, monkeypatch, workers):
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
     python.write_text(
@@ -293,11 +305,11 @@ def test_what_a_peer_or_a_machine_does_wrong_is_one_crashed_cell(experiment_file
         (ValueError("a bug"), False),
     ],
 )
-def test_only_what_every_cell_would_meet_ends_a_campaign(experiment_file, monkeypatch, error, ends):
+def test_only_errors_that_affect_every_cell_end_a_campaign(experiment_file, monkeypatch, error, ends):
     def fails(cell):
         raise error
 
-    monkeypatch.setattr("lynceus.lab.engines.run_cell", fails)
+    monkeypatch.setattr("lynceus_lab.engines.run_cell", fails)
     cells = load_experiment(experiment_file).cells(1)
     if ends:
         with pytest.raises(LynceusError, match=str(error).split(":")[0]):
@@ -309,16 +321,16 @@ def test_only_what_every_cell_would_meet_ends_a_campaign(experiment_file, monkey
 @pytest.mark.parametrize(
     ("name", "workers", "message"),
     [
-        ("lokal", 1, "engine: 'lokal' came; choose local, ray, or ray://"),
-        ("local", 0, "workers: 0 came; give at least 1"),
+        ("lokal", 1, "engine: got 'lokal'; choose local, ray, or ray://"),
+        ("local", 0, "workers: got 0; give at least 1"),
     ],
 )
-def test_an_engine_is_chosen_by_name(name, workers, message):
+def test_invalid_engines_are_refused(name, workers, message):
     with pytest.raises(InputError, match=message):
         engine_named(name, workers)
 
 
-def test_a_store_that_cannot_be_written_is_one_sentence(experiment_file, tmp_path):
+def test_a_store_that_cannot_be_written_is_an_input_error(experiment_file, tmp_path):
     (tmp_path / "file").write_text("")
     done = run_cell(load_experiment(experiment_file).cells(1)[0])
     with pytest.raises(InputError, match=r"--store: .* cannot be written"):

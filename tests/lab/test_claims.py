@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from lynceus.document import Document
 from lynceus.errors import InputError
-from lynceus.lab.claims import Verdict, condition, judge, verdict
-from lynceus.lab.experiment import shipped_experiments
-from lynceus.lab.spec import ClaimSpec, ExperimentSpec, MeasureSpec
-from lynceus.lab.statistics import Estimate
+from lynceus.jobfile.yaml.document import Document
+from lynceus_lab.claims import Verdict, condition, judge, verdict
+from lynceus_lab.experiment import shipped_experiments
+from lynceus_lab.experiment_file import ClaimSpec, ExperimentSpec, MeasureSpec
+from lynceus_lab.statistics import Estimate
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ from lynceus.lab.statistics import Estimate
         ((math.inf, 9, math.inf), "4..6", "> 1", Verdict.BEYOND),
     ],
 )
-def test_the_whole_interval_is_judged(numbers, holds, direction, expected):
+def test_the_verdict_depends_on_the_whole_interval(numbers, holds, direction, expected):
     assert verdict(Estimate(*numbers, seeds=50), holds, direction) is expected
 
 
 @pytest.mark.parametrize("text", ["about 5", "5", ">> 3", "1..", "", ">= 1e", "1e..2", "> -"])
-def test_a_condition_that_says_nothing_is_refused(text):
-    with pytest.raises(InputError, match="cannot read the condition"):
+def test_an_invalid_condition_is_refused(text):
+    with pytest.raises(InputError, match="cannot parse the condition"):
         condition(text)
 
 
@@ -62,7 +62,7 @@ def values(job, policy, variant, measure):
     return VALUES[job, policy]
 
 
-def test_what_was_not_run_is_not_measured():
+def test_a_claim_about_cells_that_did_not_run_is_not_measured():
     judged = judge(claim(kind="ratio", of="slow", to="fast"), ["a", "b"], values, lambda name: None)
     assert (judged.found, judged.verdict) == (None, Verdict.UNMEASURED)
 
@@ -75,7 +75,7 @@ def test_a_saving_is_one_minus_the_ratio():
 
 
 @pytest.mark.parametrize("path", shipped_experiments().values(), ids=lambda path: path.stem)
-def test_the_claims_that_ship_can_be_read(path):
+def test_the_conditions_of_shipped_claims_are_valid(path):
     for one in Document.read(path).check(ExperimentSpec).claims:
         size = condition(one.holds)
         assert size.low <= size.high

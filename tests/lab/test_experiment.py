@@ -1,33 +1,33 @@
-"""Experiments by name and from files, and what is said when one of their names is unknown."""
+"""Experiments by name and from files, and the messages for their errors."""
 
 import pytest
 
 from lab_cases import changed
 from lynceus.errors import InputError
-from lynceus.lab.cell import loaded, run_cell
-from lynceus.lab.experiment import load_experiment, shipped_experiments
-from lynceus.lab.spec import OptionsSpec
+from lynceus_lab.cell import loaded, run_cell
+from lynceus_lab.experiment import load_experiment, shipped_experiments
+from lynceus_lab.experiment_file import OptionsSpec
 
 
 @pytest.mark.parametrize("name", shipped_experiments())
-def test_every_experiment_that_ships_can_be_read(name):
+def test_every_shipped_experiment_is_valid(name):
     experiment = load_experiment(name)
     assert experiment.spec.title
     assert experiment.spec.claims or experiment.spec.figures
     assert len(experiment.cells()) == sum(len(experiment.seeds(place.policy)) for place in experiment.settings)
 
 
-def test_claims_that_ship_have_names_of_their_own():
+def test_the_ids_of_shipped_claims_are_unique():
     ids = [claim.id for name in shipped_experiments() for claim in load_experiment(name).spec.claims]
     assert len(ids) == len(set(ids)) >= 50
 
 
-def test_cells_come_seed_by_seed(experiment_file):
+def test_cells_are_ordered_by_seed(experiment_file):
     cells = load_experiment(experiment_file).cells()
     assert [cell.seed for cell in cells] == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
 
 
-def test_a_competitor_may_have_fewer_seeds(experiment_file):
+def test_a_policy_may_have_fewer_seeds(experiment_file):
     changed(experiment_file, "{preset: lynceus-2020, lookahead: 0}", "{preset: lynceus-2020, lookahead: 0, seeds: 2}")
     experiment = load_experiment(experiment_file)
     assert len(experiment.cells()) == 4 + 2 + 4
@@ -45,7 +45,23 @@ def test_variants_and_worlds_multiply(experiment_file):
     assert len({setting.fingerprint for setting in experiment.settings.values()}) == 12
 
 
-def test_equal_settings_have_equal_fingerprints_and_others_not(experiment_file):
+def test_policies_of_plugins_can_be_named(experiment_file):
+    changed(
+        experiment_file,
+        "plain: random\n",
+        "plain: random\n  theirs: authors-2020\n  deep: {preset: authors-2020, lookahead: 1}\n",
+    )
+    written = {
+        place.policy: setting.written()["policy"]
+        for place, setting in load_experiment(experiment_file).settings.items()
+    }
+    assert written["theirs"]["name"] == "authors-2020"
+    assert written["deep"] != written["theirs"]
+    (cell,) = load_experiment(experiment_file).cells(1, ["deep"])
+    assert run_cell(cell).replay.steps
+
+
+def test_equal_settings_have_equal_fingerprints(experiment_file):
     first = load_experiment(experiment_file)
     again = load_experiment(experiment_file)
     assert first.settings == again.settings
@@ -68,9 +84,9 @@ def test_options_change_the_job(job):
     assert len(other.problem.space) == 18
     kept = seconds[[i for i in range(24) if plain.problem.space.point(i)["nodes"] >= 2]]
     assert other.problem.deadline_s == pytest.approx(3 * kept.min())
-    charges = other.problem.tariff.charges(kept, other.problem.price)
+    charges = other.problem.billing.charges(kept, other.problem.price)
     assert other.problem.budget.usd == pytest.approx(2 * charges.mean())
-    assert other.problem.tariff.minimum_s == 600
+    assert other.problem.billing.minimum_s == 600
 
 
 @pytest.mark.parametrize(
@@ -81,23 +97,23 @@ def test_options_change_the_job(job):
         ("of: plain", "of: plan", "there is no policy 'plan' in this experiment; did you mean 'plain'?"),
         ("level: 1,", "level: 1, variant: x,", "there is no variant 'x' in this experiment"),
         ("level: 1,", "level: 1, jobs: [other],", "the experiment has no job 'other'"),
-        ("seeds: 4", "seeds: 0", "seeds: 0 came"),
+        ("seeds: 4", "seeds: 0", "seeds: got 0"),
         ("seeds: 4", "sedes: 4", "there is no field 'sedes'; did you mean 'seeds'?"),
         ("jobs: [", "jobs: [tensorflow/cnnn, ", "there is no job 'tensorflow/cnnn'; did you mean 'tensorflow/cnn'?"),
-        ("jobs: [", "jobs: ['nothing/*', ", "no job that ships is like 'nothing/*'"),
-        ("plain: random", "plain: {preset: random, peer: optuna-tpe}", "preset and peer came; give exactly one"),
+        ("jobs: [", "jobs: ['nothing/*', ", "no shipped job matches 'nothing/*'"),
+        ("plain: random", "plain: {preset: random, peer: optuna-tpe}", "got preset and peer; give exactly one"),
         ("plain: random", "plain: {peer: optuna}", "there is no peer 'optuna'; did you mean 'optuna-gp'?"),
-        ("plain: random", "plain: {policy: {choose: unifrom}}", "'unifrom' is not known; did you mean 'uniform'?"),
-        ('holds: "> 0.1"', 'holds: "=> 0.1"', "claims.0.holds: cannot read the condition '=> 0.1'; write '>= 2'"),
+        ("plain: random", "plain: {policy: {choose: unifrom}}", "got 'unifrom'; did you mean 'uniform'?"),
+        ('holds: "> 0.1"', 'holds: "=> 0.1"', "claims.0.holds: cannot parse the condition '=> 0.1'; write '>= 2'"),
         (
             'holds: "> 0.1"',
             'holds: "0.5..0.1"',
-            "claims.0.holds: no number is in '0.5..0.1'; write the smaller end first",
+            "claims.0.holds: '0.5..0.1' contains no number; write the smaller end first",
         ),
         (
             'holds: "> 0.1"',
             'holds: "> 0.1"\n    direction: "more"',
-            "claims.0.direction: cannot read the condition 'more'",
+            "claims.0.direction: cannot parse the condition 'more'",
         ),
         ("to: capped, ", "", "claims.0.measure: a ratio needs the field 'to', which is missing"),
         (
@@ -117,27 +133,27 @@ def test_options_change_the_job(job):
             "figures.0.policies: there is no policy 'plan' in this experiment; did you",
         ),
         ("level: 1.1}", "jobs: [other]}", "figures.0.jobs: the experiment has no job 'other'"),
-        ("seeds: 4", "seeds: 4\nuntil: 0.5", "until: 0.5 came; give optimum, end, or a CNO of at least 1."),
-        ("seeds: 4", "seeds: 4\ntrials: 0", "trials: 0 came, but"),
+        ("seeds: 4", "seeds: 4\nuntil: 0.5", "until: got 0.5; give optimum, end, or a CNO of at least 1."),
+        ("seeds: 4", "seeds: 4\ntrials: 0", "trials: got 0; it should be"),
         (
             "seeds: 4",
             "seeds: 4\noptions: {deadline: {quantile: 0.5, fastest: 2}}",
-            "options.deadline: quantile and fastest came; give exactly one of quantile and fastest.",
+            "options.deadline: got quantile and fastest; give exactly one of quantile and fastest.",
         ),
         (
             "seeds: 4",
             "seeds: 4\nvariants: {poor: {budget: {usd: 1, means: 2}}}",
-            "variants.poor.budget: usd and means came; give exactly one of usd and means.",
+            "variants.poor.budget: got usd and means; give exactly one of usd and means.",
         ),
         (
             "plain: random\n",
             "plain: random\n  TPE: {peer: optuna-tpe}\nworlds: {calm: null, noisy: {noise: 0.1}}\n",
-            "worlds.noisy: 'TPE' is a peer, and peers run in the calm world only, not in 'noisy'",
+            "worlds.noisy: 'TPE' is a peer, and peers run only without a world, not in 'noisy'",
         ),
         (
             "plain: random\n",
             "plain: random\n  TPE: {peer: optuna-tpe}\nworld: {failures: 0.1}\n",
-            "world: 'TPE' is a peer, and peers run in the calm world only",
+            "world: 'TPE' is a peer, and peers run only without a world",
         ),
         (
             "plain: random\n",
@@ -146,7 +162,7 @@ def test_options_change_the_job(job):
         ),
     ],
 )
-def test_a_mistake_is_one_sentence(experiment_file, old, new, message):
+def test_errors_are_one_sentence(experiment_file, old, new, message):
     changed(experiment_file, old, new)
     with pytest.raises(InputError) as caught:
         load_experiment(experiment_file)
@@ -154,21 +170,21 @@ def test_a_mistake_is_one_sentence(experiment_file, old, new, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_peer_runs_in_a_world_without_misfortunes(experiment_file):
+def test_a_peer_runs_in_an_empty_world(experiment_file):
     changed(
         experiment_file,
         "plain: random\n",
-        "plain: random\n  TPE: {peer: optuna-tpe}\nworlds: {calm: null, still: {}}\n",
+        "plain: random\n  TPE: {peer: optuna-tpe}\nworlds: {calm: null, empty: {}}\n",
     )
     assert len(load_experiment(experiment_file).settings) == 8
 
 
-def test_an_unknown_experiment_is_told_the_nearest():
+def test_the_error_for_an_unknown_experiment_suggests_the_nearest():
     with pytest.raises(InputError, match="there is no experiment 'icdcs20-fig44'; did you mean 'icdcs20-fig4'"):
         load_experiment("icdcs20-fig44")
 
 
-def test_a_missing_data_folder_is_one_sentence(tmp_path, monkeypatch):
+def test_the_error_for_a_missing_table_names_the_data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("LYNCEUS_DATA", str(tmp_path / "nowhere"))
     cell = load_experiment("icdcs20-fig7").cells(1)[0]
     loaded.cache_clear()
@@ -179,11 +195,11 @@ def test_a_missing_data_folder_is_one_sentence(tmp_path, monkeypatch):
         run_cell(cell)
 
 
-def test_a_table_with_nan_is_one_sentence(experiment_file, job):
+def test_the_error_for_a_missing_time_names_column_and_row(experiment_file, job):
     table = job.with_name("toy.csv")
     table.write_text(table.read_text().replace("small,1,0.01,3640.0", "small,1,0.01,nan"))
     loaded.cache_clear()
     with pytest.raises(
-        InputError, match=r"column 'time_s' of toy\.csv holds nothing in row 2; every configuration needs a time"
+        InputError, match=r"column 'time_s' of toy\.csv holds no number in row 2; every configuration needs a time"
     ):
         run_cell(load_experiment(experiment_file).cells()[0])

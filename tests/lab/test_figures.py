@@ -1,8 +1,8 @@
-"""Pictures: everybody keeps a look of their own."""
+"""Figures: a policy has the same colour in every panel."""
 
 import pytest
 
-from lynceus.lab.figures import _picture, _places, _strong, draw
+from lynceus_lab.figures import _picture, _places, _strong, draw
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -22,13 +22,13 @@ def drawn(kind, policies, *panels):
     return picture
 
 
-def looks(axis):
+def colours(axis):
     return {one.get_label(): (one.get_color(), one.get_linestyle()) for one in axis.get_lines()}
 
 
-def test_a_competitor_has_one_colour_in_all_panels_and_the_legend_knows_everybody():
+def test_a_policy_has_one_colour_in_all_panels_and_the_legend_has_all_policies():
     picture = drawn("cdf", ["a", "b", "c"], panel("a", "c"), panel("b", "c"))
-    first, second = (looks(axis) for axis in picture.axes)
+    first, second = (colours(axis) for axis in picture.axes)
     assert first["c"] == second["c"] == ("C2", "-")
     assert second["b"] == ("C1", "-")
     (legend,) = picture.legends
@@ -36,20 +36,20 @@ def test_a_competitor_has_one_colour_in_all_panels_and_the_legend_knows_everybod
 
 
 @pytest.mark.parametrize("kind", ["cdf", "by-variant"])
-def test_more_than_ten_lines_are_told_apart(kind):
+def test_more_than_ten_lines_look_different(kind):
     labels = [f"policy {number}" for number in range(25)]
     (axis,) = drawn(kind, labels, panel(*labels)).axes
     lines = axis.get_lines() if kind == "cdf" else [container[0] for container in axis.containers]
     assert len({(one.get_color(), one.get_linestyle(), one.get_marker()) for one in lines}) == 25
 
 
-def test_jobs_have_looks_too_where_they_are_the_lines():
+def test_jobs_have_colours_where_they_are_the_lines():
     (axis,) = drawn("table-cno", ["a", "b"], panel("job 1", "job 2")).axes
-    assert looks(axis) == {"job 1": ("C0", "-"), "job 2": ("C1", "-")}
+    assert colours(axis) == {"job 1": ("C0", "-"), "job 2": ("C1", "-")}
 
 
 @pytest.mark.parametrize(("value", "never"), [("inf", True), ("nan", False), (2.0, False)])
-def test_a_bar_of_somebody_who_never_got_there_says_so(tmp_path, value, never):
+def test_an_infinite_value_is_labelled_never(tmp_path, value, never):
     ends = {"x": ["lost"], "low": ["nan"], "high": ["nan"]}
     lines = [{**ends, "label": "lost", "y": [value]}, {**ends, "label": "found", "y": [2.0]}]
     curves = [
@@ -62,7 +62,7 @@ def test_a_bar_of_somebody_who_never_got_there_says_so(tmp_path, value, never):
     assert text.index("<!-- lost -->") < text.index("<!-- found -->")
 
 
-def test_those_whom_others_are_compared_with_are_drawn_thick():
+def test_baselines_have_thick_lines():
     lines = [{"label": label, "x": [1.0, 2.0], "y": [0.5, 1.0]} for label in ("base", "default", "other")]
     figure = {"kind": "cdf", "title": "", "log": False}
     panels = [{"title": "", "x": "", "y": "", "lines": lines}]

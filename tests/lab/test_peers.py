@@ -1,4 +1,4 @@
-"""Peers: what is said without them, and (where their environment is) that they keep to the rules."""
+"""Peers: messages when they are missing, and (with their environment) how they run."""
 
 import sys
 from pathlib import Path
@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from lynceus.errors import InputError
-from lynceus.lab.cell import loaded
-from lynceus.lab.peers import PEERS, _conversation, peer_named, replay_peer
-from lynceus.lab.spec import OptionsSpec
-from lynceus.policy import preset
-from lynceus.replay import replay
+from lynceus.policy.presets import preset
+from lynceus.replay.run import replay
+from lynceus_lab.cell import loaded
+from lynceus_lab.experiment_file import OptionsSpec
+from lynceus_lab.peers.catalog import PEERS, peer_named
+from lynceus_lab.peers.process import _process_of
+from lynceus_lab.peers.replay import replay_peer
 
 ENVIRONMENT = Path(__file__).parents[2] / ".venv-peers"
 
@@ -21,13 +23,13 @@ def toy(job):
     return loaded(str(job), OptionsSpec())
 
 
-def test_without_their_environment_one_sentence_says_what_to_do(toy, tmp_path, monkeypatch):
+def test_the_message_for_a_missing_environment_says_what_to_do(toy, tmp_path, monkeypatch):
     monkeypatch.setenv("LYNCEUS_PEERS", str(tmp_path))
     with pytest.raises(InputError, match="peer 'smac-rf' needs smac in an environment of its own; run 'make peers'"):
         replay_peer(toy, peer_named("smac-rf"), 0)
 
 
-def test_an_environment_without_the_library_says_so(toy, tmp_path, monkeypatch):
+def test_the_message_for_a_missing_library_names_it(toy, tmp_path, monkeypatch):
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -56,6 +58,6 @@ def test_a_peer_starts_with_our_samples_and_runs_each_row_once(toy, name):
     assert rows[-1] == toy.optimum.row
     for step in done.steps:
         assert step.charged_usd == pytest.approx(toy.problem.cost(step.row, float(toy.measurements.seconds[step.row])))
-    _conversation.cache_clear()  # another process asks for the same rows
+    _process_of.cache_clear()  # a new process suggests the same rows
     again = replay_peer(toy, peer_named(name), seed)
     assert [step.row for step in again.steps] == rows

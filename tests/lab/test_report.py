@@ -1,4 +1,4 @@
-"""From traces to a page."""
+"""From traces to summaries and pages."""
 
 import csv
 import itertools
@@ -10,17 +10,19 @@ import pytest
 
 from lab_cases import changed
 from lynceus.errors import InputError
-from lynceus.lab.campaign import run_cells
-from lynceus.lab.cell import loaded
-from lynceus.lab.curves import course
-from lynceus.lab.engines import InProcess
-from lynceus.lab.experiment import Place, load_experiment
-from lynceus.lab.page import interval, page
-from lynceus.lab.pooled import pooled
-from lynceus.lab.report import read_summaries, write_page, write_summaries
-from lynceus.lab.statistics import ratio, written
-from lynceus.lab.store import Store
-from lynceus.lab.summary import Evidence, summarise
+from lynceus_lab.campaign import run_cells
+from lynceus_lab.cell import loaded
+from lynceus_lab.engines import InProcess
+from lynceus_lab.experiment import Place, load_experiment
+from lynceus_lab.experiment_page import experiment_page
+from lynceus_lab.figure_data import money_and_cno
+from lynceus_lab.markdown import interval
+from lynceus_lab.pooled_comparison import pooled
+from lynceus_lab.report import read_summaries, write_pages, write_summaries
+from lynceus_lab.results_page import results_page
+from lynceus_lab.statistics import ratio, written
+from lynceus_lab.summary import Evidence, summarise
+from lynceus_lab.trace_store import Store
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def store(experiment_file, tmp_path):
     return store
 
 
-def test_a_summary_says_what_the_traces_say(experiment_file, store):
+def test_a_summary_agrees_with_the_traces(experiment_file, store):
     experiment = load_experiment(experiment_file)
     summary = summarise(experiment, store)
     evidence = Evidence(experiment, store)
@@ -47,26 +49,28 @@ def test_a_summary_says_what_the_traces_say(experiment_file, store):
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
 
 
-def test_the_page_is_made_from_summaries_alone(experiment_file, store, tmp_path):
-    out = tmp_path / "docs" / "results"
-    write_summaries([load_experiment(experiment_file)], store, out)
-    page = write_page(out, tmp_path / "docs" / "results.md")
-    text = page.read_text()
-    assert "Caps save money ([nobody, Fig. 1](#experiment))" in text
+def test_pages_are_made_from_summaries_alone(experiment_file, store, tmp_path):
+    summaries, out, overview = tmp_path / "results", tmp_path / "pages", tmp_path / "docs" / "results.md"
+    write_summaries([load_experiment(experiment_file)], store, summaries)
+    write_pages(read_summaries(summaries), out, overview)
+    text, page = overview.read_text(), (out / "experiment.md").read_text()
+    assert "Timeouts save money ([A paper, Fig. 1](#experiment))" in text
     assert "**holds** (preliminary: fewer than 30 seeds)" in text
+    assert "### experiment\n\nA toy. A paper, Fig. 1. 1 job × 3 policies (capped, LA=0, plain) × 4 seeds.\n" in text
     for number in (1, 2, 3, 4):
-        assert f"(results/experiment-{number}.png)" in text
+        assert f"(experiment-{number}.png)" in page
         assert (out / f"experiment-{number}.svg").stat().st_size > 1000
     for path in store.folder.rglob("*.parquet"):
         path.unlink()
-    assert write_page(out, tmp_path / "docs" / "results.md").read_text() == text
-    with (out / "experiment.csv").open() as file:
+    write_pages(read_summaries(summaries), out, overview)
+    assert (overview.read_text(), (out / "experiment.md").read_text()) == (text, page)
+    with (summaries / "experiment.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3 * 3
     assert {row["policy"] for row in rows} == {"capped", "LA=0", "plain"}
 
 
-def test_what_was_not_run_keeps_its_older_summary(experiment_file, store, tmp_path):
+def test_an_experiment_without_traces_keeps_its_older_summary(experiment_file, store, tmp_path):
     out = tmp_path / "results"
     write_summaries([load_experiment(experiment_file)], store, out)
     before = read_summaries(out)
@@ -76,13 +80,13 @@ def test_what_was_not_run_keeps_its_older_summary(experiment_file, store, tmp_pa
 
 def test_without_summaries_there_is_no_page(tmp_path):
     with pytest.raises(InputError, match="has no summaries yet; run an experiment first"):
-        write_page(tmp_path, tmp_path / "page.md")
+        read_summaries(tmp_path)
 
 
-def test_a_replay_that_has_ended_stays_where_it_ended(experiment_file, store):
+def test_a_replay_that_has_ended_keeps_its_last_values(experiment_file, store):
     experiment = load_experiment(experiment_file)
     replays = [kept.replay for kept in Evidence(experiment, store).kept(Place(experiment.jobs[0], "plain"))]
-    money, cno = course(replays)
+    money, cno = money_and_cno(replays)
     assert len(money) == max(len(replay.steps) for replay in replays)
     assert cno[-1] == 1.0
     assert all(after >= before for before, after in itertools.pairwise(money))
@@ -105,7 +109,7 @@ def test_distances_and_budgets_by_variant(experiment_file, tmp_path):
     assert [line["x"] for line in panel["lines"]] == [["2", "6"]] * 3
     for row in summary["table"]:
         budget = Evidence(experiment, store).job(Place(row["job"], row["policy"], row["variant"])).problem.budget.usd
-        assert row["spent"][0] <= budget * 1.001  # a summary keeps four digits
+        assert row["spent"][0] <= budget * 1.001  # a summary has four digits
         assert row["dfo"][0] is None or row["dfo"][0] >= 0
         assert not math.isnan(row["nex"][0])
 
@@ -114,7 +118,7 @@ def test_peers_are_pooled_over_families(experiment_file, store, tmp_path):
     experiment = load_experiment(experiment_file)
     summary = summarise(experiment, store)
     text = "\n".join(pooled([summary]))
-    assert text == "", "only experiments of peers are pooled"
+    assert text == "", "only experiments with peers are pooled"
     families = [summary | {"name": f"peers-{name}", "jobs": [name]} for name in ("small", "large")]
     text = "\n".join(pooled(families))
     row = next(row for row in summary["across"] if row["policy"] == "capped" and row["cno"] == 1.1)
@@ -127,7 +131,7 @@ def test_peers_are_pooled_over_families(experiment_file, store, tmp_path):
     assert list(pooled([families[0] | {"across": []}])) == []
 
 
-def test_goals_of_ours_are_not_claims_of_papers(experiment_file, store):
+def test_our_own_goals_are_listed_separately(experiment_file, store):
     summary = summarise(load_experiment(experiment_file), store)
     (claim,) = summary["claims"]
     ours = claim | {
@@ -137,24 +141,23 @@ def test_goals_of_ours_are_not_claims_of_papers(experiment_file, store):
         "jobs": 5,
         "undecided": 2,
     }
-    text = page([summary | {"claims": [claim, ours]}], {})
+    text = results_page([summary | {"claims": [claim, ours]}])
     papers, goals = text.split("## Our own goals")
     assert "## Claims of the papers\n\n1 in all: holds – 1.\n" in papers
     assert "We are better" not in papers
     assert "\n\n1 in all: does not hold – 1.\n" in goals
     assert "(5 of 7 jobs)" in goals
-    assert "typed by hand" not in text
-    assert "## Our own goals" not in page([summary], {})
+    assert "## Our own goals" not in results_page([summary])
 
 
-def test_the_page_says_how_many_traces_were_adopted(experiment_file, store):
+def test_the_page_has_the_number_of_adopted_traces(experiment_file, store):
     summary = summarise(load_experiment(experiment_file), store)
-    assert "adopted" not in page([summary], {})
+    assert "adopted" not in experiment_page(summary, [])
     rows = [row | {"adopted": 3} for row in summary["table"]]
-    assert "9 of 12 traces are of earlier code and were adopted" in page([summary | {"table": rows}], {})
+    assert "9 of 12 traces are from earlier code and were adopted" in experiment_page(summary | {"table": rows}, [])
 
 
-def test_what_a_world_costs_is_told_in_pairs(experiment_file, tmp_path):
+def test_the_cost_of_a_world_is_paired_by_seed(experiment_file, tmp_path):
     changed(experiment_file, "seeds: 4\n", "worlds: {calm: null, wild: {failures: 0.4}}\nseeds: 4\n")
     changed(experiment_file, "level: 1, statistic: p50", "level: 1, statistic: p50, variant: calm")
     store = Store(tmp_path / "worlds")
@@ -169,17 +172,17 @@ def test_what_a_world_costs_is_told_in_pairs(experiment_file, tmp_path):
     found = ratio([wild], [calm], "p50")
     plain = summary["degraded"][2]
     assert plain["p50"] == [written(one) for one in (found.value, found.low, found.high)]
-    text = page([summary], {})
-    assert "of each policy over its own in the world **calm**" in text
+    text = experiment_page(summary, [])
+    assert "of each policy, divided by its own in the world **calm**" in text
     assert "| policy | seeds | wild |" in text
     assert f"| plain | 4 | {interval(plain['p50'])} / {interval(plain['p90'])} |" in text
     lost = [row | {"unreached": [1, 2]} for row in summary["degraded"]]
-    assert f"| plain | 4 | {interval(plain['p50'])} / {interval(plain['p90'])}; 3 not |" in page(
-        [summary | {"degraded": lost}], {}
+    assert f"| plain | 4 | {interval(plain['p50'])} / {interval(plain['p90'])}; 3 not |" in experiment_page(
+        summary | {"degraded": lost}, []
     )
 
 
-def test_other_deadlines_are_other_questions_not_harder_worlds(experiment_file, tmp_path):
+def test_variants_with_other_deadlines_are_not_harder_worlds(experiment_file, tmp_path):
     text = "variants:\n  a: {deadline: {quantile: 0.5}}\n  b: {deadline: {quantile: 0.8}}\nseeds: 4\n"
     changed(experiment_file, "seeds: 4\n", text)
     changed(experiment_file, "level: 1, statistic: p50", "level: 1, statistic: p50, variant: a")
@@ -199,7 +202,7 @@ def test_other_deadlines_are_other_questions_not_harder_worlds(experiment_file, 
         (("nan", "nan", "nan"), "–"),
     ],
 )
-def test_no_number_is_not_infinity(numbers, text):
+def test_nan_is_shown_as_a_dash(numbers, text):
     assert interval(numbers) == text
 
 
@@ -209,7 +212,7 @@ def test_without_the_tables_an_older_summary_stays(experiment_file, store, tmp_p
     before = read_summaries(out)
     experiment_file.with_name("toy.csv").unlink()
     loaded.cache_clear()
-    alone = replace(experiment, settings={})  # facts of tables and nothing else
+    alone = replace(experiment, settings={})  # only facts of tables
     monkeypatch.setenv("LYNCEUS_DATA", str(tmp_path))
     with pytest.raises(InputError, match=r"the table 'toy\.csv' is"):
         write_summaries([alone], store, out)
@@ -220,21 +223,14 @@ def test_without_the_tables_an_older_summary_stays(experiment_file, store, tmp_p
         write_summaries([alone], store, tmp_path / "new")
 
 
-def test_a_page_may_lie_anywhere(experiment_file, store, tmp_path):
-    out = tmp_path / "a" / "results"
-    write_summaries([load_experiment(experiment_file)], store, out)
-    text = write_page(out, tmp_path / "b" / "c" / "page.md", formats=("png",)).read_text()
-    assert "(../../a/results/experiment-1.png)" in text
-
-
 @pytest.mark.parametrize("text", ["{", "[1]", '{"name": "other"}', "\xff"])
-def test_what_is_no_summary_is_told(tmp_path, text):
+def test_another_json_file_is_refused(tmp_path, text):
     (tmp_path / "alien.json").write_text(text, encoding="latin-1")
-    with pytest.raises(InputError, match=r"alien.json is no summary of the lab; move it elsewhere"):
-        write_page(tmp_path, tmp_path / "page.md")
+    with pytest.raises(InputError, match=r"alien.json is not a summary of the lab; move it elsewhere"):
+        read_summaries(tmp_path)
 
 
-def test_a_picture_of_a_kind_that_nobody_draws_is_refused(experiment_file):
+def test_an_unknown_kind_of_figure_is_refused(experiment_file):
     changed(experiment_file, "{kind: cdf", "{kind: sizes")
     with pytest.raises(InputError, match="kind"):
         load_experiment(experiment_file)

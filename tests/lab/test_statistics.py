@@ -1,4 +1,4 @@
-"""Statistics against NumPy, SciPy and Monte Carlo."""
+"""Statistics, compared with NumPy, SciPy and Monte Carlo."""
 
 import json
 import math
@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lynceus.lab.statistics import (
+from lynceus_lab.statistics import (
     Estimate,
     across_jobs,
     clusters,
     estimate,
     holm,
+    outcome_of,
     quantiles,
     ratio,
     signed_rank,
     statistic,
-    verdict_of,
     written,
 )
 
@@ -26,15 +26,15 @@ NUMBERS = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=30)
 
 
 @given(NUMBERS, st.sampled_from([0.1, 0.5, 0.9]))
-def test_quantiles_are_numpys(values, q):
+def test_quantiles_equal_those_of_numpy(values, q):
     assert quantiles(np.array(values), q) == pytest.approx(np.quantile(values, q))
 
 
 @given(NUMBERS, st.integers(0, 5))
-def test_who_never_got_there_counts_as_infinite(values, lost):
-    sample = np.array([*values, *[math.inf] * lost])
+def test_seeds_that_did_not_reach_the_level_count_as_infinite(values, missing):
+    sample = np.array([*values, *[math.inf] * missing])
     p50 = float(statistic(sample, "p50"))
-    assert math.isinf(p50) == (lost > 0 and math.ceil(0.5 * (len(sample) - 1)) >= len(values))
+    assert math.isinf(p50) == (missing > 0 and math.ceil(0.5 * (len(sample) - 1)) >= len(values))
     assert float(statistic(sample, "share")) == pytest.approx(len(values) / len(sample))
     assert float(statistic(sample, "found")) == pytest.approx(np.mean(values))
 
@@ -51,16 +51,16 @@ def test_only_common_seeds_are_compared():
     assert ratio([{0: 1.0}], [{1: 1.0}], "p50").seeds == 0
 
 
-def test_pairs_cancel_what_seeds_have_in_common():
+def test_pairing_removes_common_variation():
     rng = np.random.default_rng(0)
-    luck = np.exp(rng.normal(0, 2, 50))
-    above, below = dict(enumerate(1.5 * luck)), dict(enumerate(luck))
+    common = np.exp(rng.normal(0, 2, 50))
+    above, below = dict(enumerate(1.5 * common)), dict(enumerate(common))
     found = ratio([above], [below], "p50")
     assert found.low == pytest.approx(1.5)
     assert found.high == pytest.approx(1.5)
 
 
-def test_intervals_cover_the_truth_about_as_often_as_they_say():
+def test_intervals_have_their_nominal_coverage():
     rng = np.random.default_rng(1)
     hits = 0
     for _ in range(200):
@@ -73,23 +73,23 @@ def test_one_seed_has_no_interval():
     assert math.isnan(estimate([{0: 3.0}], "p90").low)
 
 
-def test_holm_is_never_below_the_raw_and_keeps_the_order():
+def test_holm_correction():
     raw = [0.04, 0.001, 0.03, 0.5]
     corrected = holm(raw)
     assert corrected == pytest.approx([0.09, 0.004, 0.09, 0.5])
     assert all(one >= other for one, other in zip(corrected, raw, strict=True))
 
 
-def test_signed_ranks_see_a_shift_and_no_shift():
+def test_the_signed_rank_test_detects_a_shift():
     rng = np.random.default_rng(2)
-    luck = rng.normal(0, 1, 40)
-    below = dict(enumerate(np.exp(luck)))
-    assert signed_rank(dict(enumerate(np.exp(luck + 0.5 + 0.1 * rng.normal(size=40)))), below) < 1e-6
+    common = rng.normal(0, 1, 40)
+    below = dict(enumerate(np.exp(common)))
+    assert signed_rank(dict(enumerate(np.exp(common + 0.5 + 0.1 * rng.normal(size=40)))), below) < 1e-6
     assert signed_rank(below, below) == 1.0
-    assert signed_rank(dict(enumerate(np.exp(luck + rng.normal(size=40)))), below) > 0.01
+    assert signed_rank(dict(enumerate(np.exp(common + rng.normal(size=40)))), below) > 0.01
 
 
-def test_a_seed_that_only_one_got_through_is_the_largest_difference():
+def test_a_seed_in_which_only_one_reached_the_level_is_the_largest_difference():
     above = dict.fromkeys(range(12), 1.0)
     below = dict(above)
     assert signed_rank({**above, **dict.fromkeys(range(8), math.inf)}, below) < 0.05
@@ -101,12 +101,12 @@ def test_a_seed_that_only_one_got_through_is_the_largest_difference():
     ("found", "word"),
     [(Estimate(0.5, 0.4, 0.9, 9), "win"), (Estimate(2, 1.1, 3, 9), "loss"), (Estimate(0.9, 0.7, 1.2, 9), "tie")],
 )
-def test_wins_and_losses_are_sure(found, word):
-    assert verdict_of(found) == word
+def test_wins_and_losses_need_the_whole_interval(found, word):
+    assert outcome_of(found) == word
 
 
-def test_jobs_are_what_is_tested_across_jobs():
-    """The exact distribution of signed ranks by counting all signs of six jobs."""
+def test_the_test_across_jobs_is_exact():
+    """The exact distribution of signed ranks, from all signs of six jobs."""
     ratios = np.array([0.5, 0.7, 1.2, 0.4, 0.9, 0.3])
     logs = np.log(ratios)
     ranks = np.argsort(np.argsort(np.abs(logs))) + 1
@@ -126,7 +126,7 @@ def named(ratios):
 
 
 def test_sizes_of_one_algorithm_are_one_cluster():
-    """A mean of logarithms per algorithm, then ranks: two sizes do not make two witnesses."""
+    """Log ratios are averaged per algorithm before they are ranked."""
     ratios = {"s/a_huge_spark": 0.25, "s/a_bigdata_spark": 1.0, "s/a_bigdata_hadoop": 2.0, "s/b_huge_x": math.inf}
     ratios |= {"s/c": 3.0, "s/d": 0.2, "s/e": 0.3}
     joined = {"a": 0.5 ** (1 / 3), "b": math.inf, "c": 3.0, "d": 0.2, "e": 0.3}
@@ -135,7 +135,7 @@ def test_sizes_of_one_algorithm_are_one_cluster():
     assert clusters({**ratios, "s/e": math.nan}) == 4
 
 
-def test_a_job_on_which_neither_got_there_is_left_out():
+def test_a_job_on_which_neither_reached_the_level_is_left_out():
     never, got = {0: math.inf, 1: math.inf, 2: math.inf}, {0: 1.0, 1: 2.0, 2: 3.0}
     twice = {seed: 2 * value for seed, value in got.items()}
     found = ratio([twice, never], [got, never], "p90")
@@ -147,7 +147,7 @@ def test_a_job_on_which_neither_got_there_is_left_out():
 
 
 def test_draws_without_a_value_are_dropped():
-    """Two of four seeds got there, so some draws have none of them; the interval is that of the others."""
+    """Two of four seeds reached the level, so some draws contain none of them; the interval is that of the others."""
     sample = np.array([1.0, 3.0, math.inf, math.inf])
     found = estimate([dict(enumerate(sample))], "found")
     drawn = statistic(sample[np.random.default_rng(0).integers(0, 4, (4000, 4))], "found")
@@ -160,7 +160,7 @@ def test_draws_without_a_value_are_dropped():
 
 
 def test_undecided_draws_leave_a_job_out_of_them():
-    """At p90 of two seeds either side is infinite in most draws; those with a number decide."""
+    """Where one side is infinite in most draws, those with a number decide."""
     rare = {0: 1.0, 1: math.inf}
     found = ratio([{0: 2.0, 1: 2.0}, rare], [{0: 1.0, 1: 1.0}, {0: 1.0, 1: 1.0}], "p50")
     assert math.isinf(found.value)
@@ -168,7 +168,7 @@ def test_undecided_draws_leave_a_job_out_of_them():
 
 
 @pytest.mark.parametrize("value", [0.25, math.inf, -math.inf])
-def test_numbers_come_back_from_json(value):
+def test_numbers_round_trip_through_json(value):
     assert float(json.loads(json.dumps(written(value), allow_nan=False))) == value
 
 
@@ -176,6 +176,6 @@ def test_nan_is_not_infinity():
     assert math.isnan(float(written(math.nan)))
 
 
-def test_a_ratio_between_two_who_each_failed_once_is_no_number_and_no_warning() -> None:
+def test_a_ratio_of_policies_that_each_failed_on_one_job_is_undefined() -> None:
     never, got = {0: math.inf, 1: math.inf}, {0: 1.0, 1: 2.0}
     assert math.isnan(ratio([never, got], [got, never], "p50").value)

@@ -1,4 +1,4 @@
-"""Several worker processes on one study: no trial twice, no overdraft, every limit belongs to the study."""
+"""Several worker processes on one study: no trial runs twice, and limits apply to all workers together."""
 
 import os
 import signal
@@ -10,15 +10,16 @@ from uuid import uuid4
 
 import pytest
 
-from lynceus.ledger.sql import Storage
+from crash_worker import study_of
+from lynceus.storage.sql.storage import Storage
 
 if TYPE_CHECKING:
     from postgres import Server
     from workers import Workers
 
 
-def check_together(workers: "Workers", url: str, folder: Path, *, count: int, trials: int, usd: float) -> None:
-    asked: dict[str, Any] = {
+def check_workers(workers: "Workers", url: str, folder: Path, *, count: int, trials: int, usd: float) -> None:
+    task: dict[str, Any] = {
         "url": url,
         "name": "shared",
         "policy": "random+timeouts",
@@ -30,11 +31,9 @@ def check_together(workers: "Workers", url: str, folder: Path, *, count: int, tr
         "instant": True,
         "meet": [str(folder), count],
     }
-    Storage(url).close()
-    from crash_worker import study_of
-
-    study_of(asked)._ledger._engine.dispose()  # type: ignore[attr-defined]
-    running = [workers.start(asked) for _ in range(count)]
+    with Storage(url) as storage:
+        study_of(task, storage)
+    running = [workers.start(task) for _ in range(count)]
     assert [workers.wait(pid) for pid in running] == [0] * count
     with Storage(url) as storage:
         made, events, record = storage.trials("shared"), storage.events("shared"), storage.load_study("shared")
@@ -61,25 +60,25 @@ def check_together(workers: "Workers", url: str, folder: Path, *, count: int, tr
 
 
 def test_two_workers_on_sqlite(tmp_path: Path, workers: "Workers") -> None:
-    check_together(workers, f"sqlite:///{tmp_path}/s.db", tmp_path, count=2, trials=60, usd=1e6)
+    check_workers(workers, f"sqlite:///{tmp_path}/s.db", tmp_path, count=2, trials=60, usd=1e6)
 
 
 def test_two_workers_share_a_budget(tmp_path: Path, workers: "Workers", postgres: "Server") -> None:
-    check_together(workers, postgres.database(f"shared-{uuid4().hex}"), tmp_path, count=2, trials=1000, usd=100.0)
+    check_workers(workers, postgres.database(f"shared-{uuid4().hex}"), tmp_path, count=2, trials=1000, usd=100.0)
 
 
 @pytest.mark.slow
-def test_eight_workers_make_five_hundred_trials(tmp_path: Path, workers: "Workers", postgres: "Server") -> None:
-    check_together(workers, postgres.database(f"shared-{uuid4().hex}"), tmp_path, count=8, trials=500, usd=1e6)
+def test_eight_workers_run_500_trials(tmp_path: Path, workers: "Workers", postgres: "Server") -> None:
+    check_workers(workers, postgres.database(f"shared-{uuid4().hex}"), tmp_path, count=8, trials=500, usd=1e6)
 
 
 @pytest.mark.slow
 def test_eight_workers_share_a_budget(tmp_path: Path, workers: "Workers", postgres: "Server") -> None:
-    check_together(workers, postgres.database(f"shared-{uuid4().hex}"), tmp_path, count=8, trials=1000, usd=1000.0)
+    check_workers(workers, postgres.database(f"shared-{uuid4().hex}"), tmp_path, count=8, trials=1000, usd=1000.0)
 
 
 def test_a_worker_takes_over_from_one_that_was_killed(tmp_path: Path, workers: "Workers") -> None:
-    asked: dict[str, Any] = {
+    task: dict[str, Any] = {
         "url": f"sqlite:///{tmp_path}/s.db",
         "name": "shared",
         "policy": "random+timeouts",
@@ -91,14 +90,14 @@ def test_a_worker_takes_over_from_one_that_was_killed(tmp_path: Path, workers: "
         "sleep_s": 3.0,
         "folder": str(tmp_path),
     }
-    first = workers.start(asked)
+    first = workers.start(task)
     until = time.monotonic() + 60
-    while not (tmp_path / "deeds").exists() and time.monotonic() < until:
+    while not (tmp_path / "log").exists() and time.monotonic() < until:
         time.sleep(0.01)
-    second = workers.start({**asked, "parallel": 2})
+    second = workers.start({**task, "parallel": 2})
     os.kill(first, signal.SIGKILL)
     assert workers.wait(first) == -signal.SIGKILL
     assert workers.wait(second) == 0
-    assert sorted((tmp_path / "deeds").read_text().split()) == ["0", "1"]
-    with Storage(asked["url"]) as storage:
+    assert sorted((tmp_path / "log").read_text().split()) == ["0", "1"]
+    with Storage(task["url"]) as storage:
         assert storage.load_study("shared").settled == 2

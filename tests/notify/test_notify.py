@@ -1,4 +1,4 @@
-"""Messages to real receivers: a web server and a mail server of this machine."""
+"""Notifications to real receivers: a web server and a mail server on this machine."""
 
 import json
 import logging
@@ -20,23 +20,26 @@ from aiosmtpd.smtp import AuthResult
 
 from dashboards import JOB, served
 from local_runs import eventually
-from lynceus.durable import open_study
 from lynceus.errors import InputError
-from lynceus.job import Job
-from lynceus.ledger.sql import Storage
-from lynceus.notify import Courier, courier_of, occasions
+from lynceus.jobfile.job import Job
+from lynceus.notify.events import events
+from lynceus.notify.notifier import Notifier, notifier_of
 from lynceus.notify.receivers import Mail, UndeliveredError, Webhook
-from lynceus.policy import preset
-from lynceus.problem import Budget, Problem
-from lynceus.space import Integer, Space
-from lynceus.study import Study
+from lynceus.policy.presets import preset
+from lynceus.problem.budget import Budget
+from lynceus.problem.problem import Problem
+from lynceus.space.parameter import Integer
+from lynceus.space.table import Space
+from lynceus.storage.sql.storage import Storage
+from lynceus.study.stored import open_study
+from lynceus.study.study import Study
 from ports import free_ports
 
 SECRET = "T0K3N-in-the-path"
 
 
 class Hook:
-    """A web server that remembers what it was sent, and answers as it is told."""
+    """A web server that records requests and answers with the given statuses."""
 
     def __init__(self) -> None:
         self.got: list[dict[str, Any]] = []
@@ -71,7 +74,7 @@ def hook() -> Iterator[Hook]:
     running.server.server_close()
 
 
-class Letters(Message):
+class Inbox(Message):
     def __init__(self) -> None:
         super().__init__()
         self.got: list[Any] = []
@@ -81,14 +84,14 @@ class Letters(Message):
 
 
 @pytest.fixture
-def post_office() -> Iterator[tuple[Letters, int]]:
-    """A mail server that knows one user."""
-    letters = Letters()
+def post_office() -> Iterator[tuple[Inbox, int]]:
+    """A mail server that authenticate one user."""
+    letters = Inbox()
 
-    def knows(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
+    def authenticate(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
         return AuthResult(success=data.login == b"lynx" and data.password == SECRET.encode(), handled=False)
 
-    office = Controller(letters, "127.0.0.1", 0, authenticator=knows, auth_require_tls=False, ready_timeout=60)
+    office = Controller(letters, "127.0.0.1", 0, authenticator=authenticate, auth_require_tls=False, ready_timeout=60)
     # Port 0 is ours to find out; the controller's own check wants to know it beforehand.
     [office.port] = free_ports(1)
     office.start()
@@ -96,7 +99,7 @@ def post_office() -> Iterator[tuple[Letters, int]]:
     office.stop()
 
 
-def a_study(url: str, usd: float = 100.0, name: str = "told") -> Study:
+def a_study(url: str, usd: float = 100.0, name: str = "sent") -> Study:
     space = Space.build([Integer("n", 1, 10)], price=3600.0)  # a dollar per second
     problem = Problem(space, budget=Budget(usd=usd))
     return open_study(url, name, problem, preset("random", timeout="capped"), load_if_exists=True)
@@ -109,87 +112,87 @@ def spend(study: Study, *seconds: float) -> None:
         study.tell(trial, runtime=runtime)
 
 
-def told_by(hook: Hook, study: Study) -> list[str]:
-    """What the hook is sent when a new worker looks at a study."""
+def sent_by(hook: Hook, study: Study) -> list[str]:
+    """The events that a new worker sends to the hook."""
     before = len(hook.got)
-    courier = Courier([Webhook("webhook 1", hook.url)])
-    courier.look(study)
-    courier.close()
-    return [one["occasion"] for one in hook.got[before:]]
+    notifier = Notifier([Webhook("webhook 1", hook.url)])
+    notifier.notify(study)
+    notifier.close()
+    return [one["event"] for one in hook.got[before:]]
 
 
-def test_each_thing_is_told_once_whoever_looks_and_however_often(hook: Hook, tmp_path: Path) -> None:
+def test_every_event_is_sent_once(hook: Hook, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     study = a_study(url)
     spend(study, 50.0, 29.0)
-    assert told_by(hook, study) == []
+    assert sent_by(hook, study) == []
     spend(study, 1.5)
-    assert told_by(hook, study) == ["budget"]
-    assert told_by(hook, a_study(url)) == [], "a worker that resumes does not repeat it"
+    assert sent_by(hook, study) == ["budget"]
+    assert sent_by(hook, a_study(url)) == [], "a worker that resumes does not repeat it"
     study.stop("enough")
-    assert told_by(hook, study) == ["end"]
+    assert sent_by(hook, study) == ["end"]
     study.resume()
     study.stop("enough")
-    assert told_by(hook, a_study(url)) == [], "nothing ran in between: no news"
+    assert sent_by(hook, a_study(url)) == [], "no trial ran in between, so there is no new event"
     study.resume(add_usd=100.0)
     spend(study, 5.0)
     study.stop("enough")
-    assert told_by(hook, study) == ["end"]
+    assert sent_by(hook, study) == ["end"]
     study.resume()
     spend(study, 80.0)
-    assert told_by(hook, study) == ["budget"], "of the larger budget"
+    assert sent_by(hook, study) == ["budget"], "of the larger budget"
 
 
-def test_of_many_workers_one_tells(hook: Hook, tmp_path: Path) -> None:
+def test_one_of_many_workers_sends_an_event(hook: Hook, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     spend(a_study(url), 90.0)
     with ThreadPoolExecutor(8) as many:
-        list(many.map(lambda _: told_by(hook, a_study(url)), range(8)))
-    assert [one["occasion"] for one in hook.got] == ["budget"]
+        list(many.map(lambda _: sent_by(hook, a_study(url)), range(8)))
+    assert [one["event"] for one in hook.got] == ["budget"]
 
 
-def test_what_the_message_says(hook: Hook, tmp_path: Path) -> None:
+def test_the_text_of_a_message(hook: Hook, tmp_path: Path) -> None:
     study = a_study(f"sqlite:///{tmp_path}/s.db")
     spend(study, 20.0, 10.0)
     study.stop("lunch")
-    told_by(hook, study)
+    sent_by(hook, study)
     (message,) = hook.got
-    assert message["study"] == "told"
+    assert message["study"] == "sent"
     assert message["spent_usd"] == pytest.approx(30.0)
     assert message["best"] == {"params": study.best_params, "value": pytest.approx(10.0)}
     assert message["text"].splitlines()[:3] == [
-        "told has ended",
+        "sent has ended",
         "Lunch.",
-        "$30.00 of $100.00 were spent on 2 trials.",
+        "Spent $30.00 of $100.00 on 2 trials.",
     ]
 
 
-def test_a_pause_is_told_and_open_trials_are_no_end(hook: Hook, tmp_path: Path) -> None:
+def test_a_pause_is_an_event_and_a_study_with_open_trials_has_not_ended(hook: Hook, tmp_path: Path) -> None:
     study = a_study(f"sqlite:///{tmp_path}/s.db", usd=10_000.0)
     for _ in range(5):
         trial = study.ask()
         assert trial is not None
         study.tell(trial, state="FAIL", reason="job", runtime=1.0, detail="exit code 7")
     assert study.ask() is None
-    assert told_by(hook, study) == ["pause"]
+    assert sent_by(hook, study) == ["pause"]
     assert "exit code 7" in hook.got[0]["text"]
-    assert "lynceus resume told" in hook.got[0]["text"]
+    assert "lynceus resume sent" in hook.got[0]["text"]
     study.resume()
     trial = study.ask()
     assert trial is not None
     study.stop("waiting for the last")
-    assert occasions(study) == []
+    assert events(study) == []
     study.tell(trial, runtime=2.0)
-    assert told_by(hook, study) == ["end"]
+    assert sent_by(hook, study) == ["end"]
 
 
-def test_receivers_that_fail_are_tried_again_and_never_harm(hook: Hook, tmp_path: Path, caplog) -> None:
+def test_failing_receivers_are_retried_and_do_not_stop_the_study(hook: Hook, tmp_path: Path, caplog) -> None:
     study = a_study(f"sqlite:///{tmp_path}/s.db")
     spend(study, 90.0)
     slept: list[float] = []
     hook.answers = [500, 503]
     with caplog.at_level(logging.WARNING):
-        courier = Courier(
+        notifier = Notifier(
             [
                 Webhook("webhook 1", f"http://127.0.0.1:{free_ports(1)[0]}/{SECRET}"),
                 Webhook("webhook 2", f"no-address {SECRET}"),
@@ -198,44 +201,44 @@ def test_receivers_that_fail_are_tried_again_and_never_harm(hook: Hook, tmp_path
             ],
             sleep=slept.append,
         )
-        courier.look(study)
-        courier.close()
-    assert [one["occasion"] for one in hook.got] == ["budget"], "the fourth was reached at its third try"
+        notifier.notify(study)
+        notifier.close()
+    assert [one["event"] for one in hook.got] == ["budget"], "the fourth was reached in the third attempt"
     assert slept == [0.0, 1.0, 4.0] * 4
     assert [record.getMessage().partition(" was not reached")[0] for record in caplog.records] == [
-        "told: webhook 1", "told: webhook 2", "told: webhook 3",
+        "sent: webhook 1", "sent: webhook 2", "sent: webhook 3",
     ]  # fmt: skip
     assert SECRET not in caplog.text
-    assert SECRET not in repr(courier.__dict__)
+    assert SECRET not in repr(notifier.__dict__)
     spend(study, 5.0)
 
 
-def test_a_webhook_follows_nobody_elsewhere(hook: Hook, tmp_path: Path) -> None:
+def test_a_webhook_does_not_follow_redirects(hook: Hook, tmp_path: Path) -> None:
     study = a_study(f"sqlite:///{tmp_path}/s.db")
     spend(study, 90.0)
     hook.answers = [302]
-    with pytest.raises(UndeliveredError, match="it answered 302"):
-        Webhook("webhook 1", hook.url).tell(occasions(study)[0])
+    with pytest.raises(UndeliveredError, match="the server answered 302"):
+        Webhook("webhook 1", hook.url).send(events(study)[0])
 
 
-def test_mail(post_office: tuple[Letters, int], tmp_path: Path) -> None:
+def test_mail(post_office: tuple[Inbox, int], tmp_path: Path) -> None:
     letters, port = post_office
     study = a_study(f"sqlite:///{tmp_path}/s.db", name="näch\nts")
     spend(study, 90.0)
-    (occasion,) = occasions(study)
+    (event,) = events(study)
     known = Mail(("a@example.org", "b@example.org"), "l@example.org", "127.0.0.1", port, "none", "lynx", SECRET)
-    known.tell(occasion)
+    known.send(event)
     (letter,) = letters.got
     assert letter["To"] == "a@example.org, b@example.org"
-    assert str(make_header(decode_header(letter["Subject"]))) == "näch ts: 90 % of the budget is spent"
+    assert str(make_header(decode_header(letter["StudyContext"]))) == "näch ts: 90 % of the budget is spent"
     assert "$90.00 of $100.00" in letter.get_payload(decode=True).decode()
-    stranger = Mail(("a@example.org",), "l@example.org", "127.0.0.1", port, "none", "lynx", "wrong")
+    wrong_password = Mail(("a@example.org",), "l@example.org", "127.0.0.1", port, "none", "lynx", "wrong")
     with pytest.raises(UndeliveredError, match="the mail server answered 535"):
-        stranger.tell(occasion)
+        wrong_password.send(event)
     with pytest.raises(UndeliveredError):
-        Mail(("a@example.org",), "l@example.org", "127.0.0.1", port, "starttls").tell(occasion)
+        Mail(("a@example.org",), "l@example.org", "127.0.0.1", port, "starttls").send(event)
     with pytest.raises(UndeliveredError):
-        Mail(("a@example.org",), "l@example.org", "127.0.0.1", free_ports(1)[0], "none").tell(occasion)
+        Mail(("a@example.org",), "l@example.org", "127.0.0.1", free_ports(1)[0], "none").send(event)
     assert SECRET not in repr(known)
 
 
@@ -247,13 +250,13 @@ def test_apprise(hook: Hook, tmp_path: Path) -> None:
     study = a_study(f"sqlite:///{tmp_path}/s.db")
     spend(study, 90.0)
     address = hook.url.replace("http://", "json://")
-    Apprise("apprise 1", address).tell(occasions(study)[0])
+    Apprise("apprise 1", address).send(events(study)[0])
     assert "90 % of the budget" in hook.got[0]["title"]
     hook.answers = [500]
     with pytest.raises(UndeliveredError, match="could not deliver"):
-        Apprise("apprise 1", address).tell(occasions(study)[0])
-    with pytest.raises(UndeliveredError, match="does not understand"):
-        Apprise("apprise 1", f"nothing://{SECRET}").tell(occasions(study)[0])
+        Apprise("apprise 1", address).send(events(study)[0])
+    with pytest.raises(UndeliveredError, match="does not know this kind of address"):
+        Apprise("apprise 1", f"nothing://{SECRET}").send(events(study)[0])
 
 
 TOY = """\
@@ -269,8 +272,8 @@ notify: {webhook: env:HOOK, mail: {to: team@example.org, server: "127.0.0.1:%d"}
 """
 
 
-def test_a_search_from_the_command_line_tells_its_end(
-    hook: Hook, post_office: tuple[Letters, int], tmp_path: Path
+def test_a_search_from_the_command_line_sends_its_end(
+    hook: Hook, post_office: tuple[Inbox, int], tmp_path: Path
 ) -> None:
     letters, port = post_office
     (tmp_path / "job.yaml").write_text(TOY % port)
@@ -288,8 +291,8 @@ def test_a_search_from_the_command_line_tells_its_end(
     assert not (tmp_path / "lynceus.db").exists()
     done = lynceus("run", "job.yaml", "-y", HOOK=hook.url)
     assert done.returncode == 0, done.stderr
-    assert [one["occasion"] for one in hook.got] == ["end"]
-    assert [letter["Subject"] for letter in letters.got] == ["toy has ended"]
+    assert [one["event"] for one in hook.got] == ["end"]
+    assert [letter["StudyContext"] for letter in letters.got] == ["toy has ended"]
     again = lynceus("resume", "toy", HOOK=hook.url)
     assert again.returncode == 0
     assert len(hook.got) == len(letters.got) == 1
@@ -301,17 +304,18 @@ def test_a_search_from_the_command_line_tells_its_end(
     assert SECRET not in done.stdout + done.stderr
 
 
-def test_a_server_tells_of_studies_that_are_told_through_it(
+def test_a_server_sends_events_of_studies_that_it_writes(
     hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lynceus.cli.opened import create_or_open
+    from lynceus.jobfile.prepared_study import prepare_file
+    from lynceus.library.open_study import create_or_open
 
     monkeypatch.setenv("HOOK", hook.url)
     (tmp_path / "job.yaml").write_text(TOY % 1 + "seed: 1\n")
     text = (tmp_path / "job.yaml").read_text().replace(', mail: {to: team@example.org, server: "127.0.0.1:1"}', "")
     (tmp_path / "job.yaml").write_text(text)
     url = f"sqlite:///{tmp_path}/s.db"
-    create_or_open(str(tmp_path / "job.yaml"), url)
+    create_or_open(prepare_file(tmp_path / "job.yaml"), url)
     with served(url, tmp_path) as server:
         for number in range(3):
             server.post("studies/toy/ask")
@@ -319,10 +323,10 @@ def test_a_server_tells_of_studies_that_are_told_through_it(
         assert hook.got == []
         assert server.post("studies/toy/ask").json["trial"] is None
         eventually(lambda: hook.got)
-    assert [one["occasion"] for one in hook.got] == ["end"]
+    assert [one["event"] for one in hook.got] == ["end"]
 
 
-def test_the_api_takes_no_references_to_secrets_of_the_server(tmp_path: Path) -> None:
+def test_the_api_refuses_references_to_secrets_of_the_server(tmp_path: Path) -> None:
     with served(f"sqlite:///{tmp_path}/s.db", tmp_path) as server:
         answer = server.post("studies", JOB | {"notify": {"webhook": "env:HOME"}})
     assert (answer.status, "notify" in answer.sentence) == (422, True)
@@ -332,30 +336,30 @@ def test_the_api_takes_no_references_to_secrets_of_the_server(tmp_path: Path) ->
     ("section", "sentence"),
     [
         ("{webhook: 'https://hooks.example.org/T0K3N'}", "a secret is given by reference only"),
-        ("{mail: {to: nobody}}", "is no mail address"),
-        ("{mail: {to: a@b, server: 'a b'}}", "is no mail server"),
+        ("{mail: {to: team}}", "is not a mail address"),
+        ("{mail: {to: a@b, server: 'a b'}}", "is not a mail server"),
         ("{mail: {to: a@b, password: hunter2}}", "a secret is given by reference only"),
         ("{on: [never]}", "never"),
         ("{webhok: 'env:A'}", "webhok"),
     ],
 )
-def test_odd_sections_are_refused_and_secrets_not_repeated(section: str, sentence: str) -> None:
+def test_invalid_sections_are_refused_without_repeating_secrets(section: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence) as error:
         Job.parse(f"name: a\nrun: 'true'\nspace: {{n: [1]}}\nbudget: 1\nnotify: {section}\n")
     assert "T0K3N" not in str(error.value)
     assert "hunter2" not in str(error.value)
 
 
-def test_references_are_looked_up(tmp_path: Path) -> None:
+def test_references_are_resolved(tmp_path: Path) -> None:
     (tmp_path / "hook").write_text("http://127.0.0.1/x\n")
     job = Job.parse(
         "name: a\nrun: 'true'\nspace: {n: [1]}\nbudget: 1\n"
         "notify: {webhook: ['file:hook', 'env:OTHER'], mail: {to: a@b, server: mail.example.org}, on: [end]}\n",
         tmp_path,
     )
-    courier = courier_of(job, {"OTHER": "http://127.0.0.1/y"})
-    hooks, mail = courier._receivers[:2], courier._receivers[2]
+    notifier = notifier_of(job, {"OTHER": "http://127.0.0.1/y"})
+    hooks, mail = notifier._receivers[:2], notifier._receivers[2]
     assert [one.url for one in hooks] == ["http://127.0.0.1/x", "http://127.0.0.1/y"]  # type: ignore[attr-defined]
     assert isinstance(mail, Mail)
     assert (mail.host, mail.port, mail.security) == ("mail.example.org", 587, "starttls")
-    assert courier._kinds == ("end",)
+    assert notifier._kinds == ("end",)

@@ -1,12 +1,20 @@
-"""The default policy where things are unusual: it always has something sensible to do and never overdraws."""
+"""The default policy in unusual situations: it continues sensibly and never exceeds the budget."""
 
 import numpy as np
 import pytest
 
-from lynceus.history import End, Outcome, Reason
-from lynceus.policy import Because, Stopped, absorb, decide, preset, recommend
-from lynceus.problem import Budget, Limit, Problem, Tariff
-from lynceus.space import Categorical, Integer, Space
+from deciding import decide
+from lynceus.policy.next_step import observe
+from lynceus.policy.presets import preset
+from lynceus.policy.recommendation import recommend
+from lynceus.problem.billing import Billing
+from lynceus.problem.budget import Budget
+from lynceus.problem.objective import Constraint
+from lynceus.problem.problem import Problem
+from lynceus.space.parameter import Categorical, Integer
+from lynceus.space.table import Space
+from lynceus.trial.outcome import End, FailureReason, Outcome
+from lynceus.trial.stop import Stopped, StopReason
 
 POLICY = preset("lynceus")
 
@@ -20,21 +28,21 @@ def space(nodes: int) -> Space:
 def explore(
     problem: Problem, seconds: np.ndarray, most: int = 60, failing: frozenset[int] = frozenset()
 ) -> tuple[tuple, Stopped | None]:
-    history: tuple = ()
+    observations: tuple = ()
     for _ in range(most):
-        order = decide(problem, POLICY, history, seed=3)
+        order = decide(problem, POLICY, observations, seed=3)
         if isinstance(order, Stopped):
-            return history, order
+            return observations, order
         took = float(seconds[order.row])
-        ran = min(took, order.cap_s)
-        usd = problem.tariff.charge(ran, float(problem.price[order.row]), boots=order.boots)
+        ran = min(took, order.timeout_s)
+        usd = problem.billing.charge(ran, float(problem.price[order.row]), boots=order.boots)
         if order.row in failing:
-            outcome = Outcome(End.FAILED, ran, usd, reason=Reason.OOM)
+            outcome = Outcome(End.FAILED, ran, usd, reason=FailureReason.OOM)
         else:
-            outcome = Outcome(End.FINISHED if took <= order.cap_s else End.CAPPED, ran, usd)
-        history = (*history, absorb(problem, POLICY, history, order, outcome))
-        assert sum(seen.outcome.charged_usd for seen in history) <= problem.budget.usd * (1 + 1e-9)
-    return history, None
+            outcome = Outcome(End.FINISHED if took <= order.timeout_s else End.TIMEOUT, ran, usd)
+        observations = (*observations, observe(problem, POLICY, observations, order, outcome))
+        assert sum(seen.outcome.charged_usd for seen in observations) <= problem.budget.usd * (1 + 1e-9)
+    return observations, None
 
 
 def scaled(table: Space, work: float = 4000.0) -> np.ndarray:
@@ -43,60 +51,62 @@ def scaled(table: Space, work: float = 4000.0) -> np.ndarray:
 
 
 def test_it_finds_the_optimum_of_a_plain_job_and_stops() -> None:
-    problem = Problem(space(10), limits=(Limit("time", 600.0),))
+    problem = Problem(space(10), constraints=(Constraint("time", 600.0),))
     seconds = scaled(problem.space)
     cost = np.where(seconds <= 600, seconds * problem.price, np.inf)
-    history, stopped = explore(problem, seconds)
-    best = recommend(problem, POLICY, history, seed=3)
+    observations, stopped = explore(problem, seconds)
+    best = recommend(problem, POLICY, observations, seed=3)
     assert stopped is not None
     assert best is not None
     assert best.cost_usd <= 1.1 * cost.min()
-    assert len(history) < len(problem.space)
+    assert len(observations) < len(problem.space)
 
 
 @pytest.mark.parametrize(
-    "tariff", [Tariff(), Tariff(minimum_s=60, boot_s=45), Tariff(granularity_s=3600)], ids=["second", "minimum", "hour"]
+    "billing",
+    [Billing(), Billing(minimum_s=60, boot_s=45), Billing(granularity_s=3600)],
+    ids=["second", "minimum", "hour"],
 )
-def test_it_never_overdraws_a_tight_budget(tariff: Tariff) -> None:
-    problem = Problem(space(8), limits=(Limit("time", 900.0),), budget=Budget(usd=0.6), tariff=tariff)
+def test_it_never_exceeds_a_small_budget(billing: Billing) -> None:
+    problem = Problem(space(8), constraints=(Constraint("time", 900.0),), budget=Budget(usd=0.6), billing=billing)
     _, stopped = explore(problem, scaled(problem.space))
     assert stopped is not None
-    assert stopped.because in (Because.BUDGET, Because.CONVERGED)
+    assert stopped.kind in (StopReason.BUDGET, StopReason.CONVERGED)
 
 
 def test_it_exhausts_a_space_of_three_rows() -> None:
-    problem = Problem(space(1), limits=(Limit("time", 1e6),))
-    history, stopped = explore(problem, np.array([500.0, 600.0, 700.0]))
+    problem = Problem(space(1), constraints=(Constraint("time", 1e6),))
+    observations, stopped = explore(problem, np.array([500.0, 600.0, 700.0]))
     assert stopped is not None
-    assert recommend(problem, POLICY, history, seed=3) is not None
+    assert recommend(problem, POLICY, observations, seed=3) is not None
 
 
-def test_it_goes_on_when_no_run_can_keep_the_limit() -> None:
+def test_it_continues_when_no_run_is_feasible() -> None:
     """Every observation is a lower bound, up to the last row."""
-    problem = Problem(space(6), limits=(Limit("time", 10.0),))
-    history, stopped = explore(problem, scaled(problem.space))
-    assert {seen.outcome.end for seen in history} == {End.CAPPED}
-    assert len(history) == len(problem.space)
+    problem = Problem(space(6), constraints=(Constraint("time", 10.0),))
+    observations, stopped = explore(problem, scaled(problem.space))
+    assert {seen.outcome.end for seen in observations} == {End.TIMEOUT}
+    assert len(observations) == len(problem.space)
     assert stopped is not None
-    assert stopped.because is Because.EXHAUSTED
-    assert recommend(problem, POLICY, history, seed=3) is None
+    assert stopped.kind is StopReason.EXHAUSTED
+    assert recommend(problem, POLICY, observations, seed=3) is None
 
 
-def test_constant_times_are_no_trouble() -> None:
-    problem = Problem(space(6), limits=(Limit("time", 600.0),))
-    history, _ = explore(problem, np.full(len(problem.space), 300.0))
-    best = recommend(problem, POLICY, history, seed=3)
+def test_constant_times() -> None:
+    problem = Problem(space(6), constraints=(Constraint("time", 600.0),))
+    observations, _ = explore(problem, np.full(len(problem.space), 300.0))
+    best = recommend(problem, POLICY, observations, seed=3)
     assert best is not None
     assert best.row == int(np.argmin(problem.price))
 
 
-def test_configurations_that_fail_are_not_tried_again() -> None:
-    problem = Problem(space(6), limits=(Limit("time", 600.0),))
+def test_failed_configurations_are_not_repeated() -> None:
+    problem = Problem(space(6), constraints=(Constraint("time", 600.0),))
     failing = frozenset(range(0, len(problem.space), 3))
-    history, _ = explore(problem, scaled(problem.space), failing=failing)
-    rows = [seen.row for seen in history]
+    observations, _ = explore(problem, scaled(problem.space), failing=failing)
+    rows = [seen.row for seen in observations]
     assert len(rows) == len(set(rows))
-    best = recommend(problem, POLICY, history, seed=3)
+    best = recommend(problem, POLICY, observations, seed=3)
     assert best is not None
     assert best.row not in failing
 
@@ -104,14 +114,14 @@ def test_configurations_that_fail_are_not_tried_again() -> None:
 def test_without_a_deadline_it_minimises_cost_alone() -> None:
     problem = Problem(space(8))
     seconds = scaled(problem.space)
-    history, _ = explore(problem, seconds)
-    best = recommend(problem, POLICY, history, seed=3)
+    observations, _ = explore(problem, seconds)
+    best = recommend(problem, POLICY, observations, seed=3)
     assert best is not None
     assert best.cost_usd <= 1.25 * (seconds * problem.price).min()
 
 
 def test_several_workers_start_with_the_cheapest() -> None:
-    problem = Problem(space(6), limits=(Limit("time", 600.0),))
+    problem = Problem(space(6), constraints=(Constraint("time", 600.0),))
     pending: tuple = ()
     for _ in range(4):
         order = decide(problem, POLICY, (), seed=3, pending=pending)

@@ -1,6 +1,6 @@
-"""Golden traces: the rows that two policies choose on a small job. A change of behaviour shows as a diff of a file.
+"""Golden traces: the rows that two policies choose on a small job. A change of behaviour appears as a diff of a file.
 
-When a change is meant, write the files anew and look at the diff before you commit it:
+After an intended change, rewrite the files and review the diff before you commit it:
 
     LYNCEUS_RENEW_GOLDEN=1 pytest tests/policy/test_golden.py
 """
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from jobs import explore
-from lynceus.policy import preset
-from lynceus.problem import Budget
-from lynceus.surrogate import _kernel
-from lynceus.testing import small_job
+from lynceus.models import _kernel
+from lynceus.policy.presets import preset
+from lynceus.problem.budget import Budget
+from lynceus.testing.job import small_job
+from simulated_search import explore
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def trace(policy: str, seed: int) -> list[dict[str, object]]:
     job = small_job("runtime <= 30m", "accuracy >= 0.87", budget=Budget(usd=5.0))
-    seen = explore(job, preset(policy), seed=seed)
+    search = explore(job, preset(policy), seed=seed)
     return [
         {
             "row": one.row,
@@ -32,14 +32,16 @@ def trace(policy: str, seed: int) -> list[dict[str, object]]:
             "charged_usd": round(one.outcome.charged_usd, 6),
             "why": one.order.plan.why,
         }
-        for one in seen.history
+        for one in search.observations
     ]
 
 
-@pytest.mark.skipif(not _kernel.compiled, reason="the twin is tested against the kernel elsewhere, and is slow")
+@pytest.mark.skipif(
+    not _kernel.compiled, reason="the Python implementation is slow; other tests compare it with the kernel"
+)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("policy", ["lynceus-2020", "bo"])
-def test_the_trace_is_the_recorded_one(policy: str, seed: int) -> None:
+def test_the_trace_equals_the_recorded_one(policy: str, seed: int) -> None:
     path = GOLDEN / f"{policy}-{seed}.json"
     found = trace(policy, seed)
     if os.environ.get("LYNCEUS_RENEW_GOLDEN"):
@@ -48,7 +50,7 @@ def test_the_trace_is_the_recorded_one(policy: str, seed: int) -> None:
     recorded = json.loads(path.read_text(encoding="utf-8"))
     rows = [step["row"] for step in recorded]
     assert [step["row"] for step in found] == rows, (
-        f"{policy} with seed {seed} chose other rows than {path.name}; if that is meant, renew the file as the docstring says"
+        f"{policy} with seed {seed} chose other rows than {path.name}; if this is intended, rewrite the file as the docstring says"
     )
-    assert found == recorded, f"same rows, other details than {path.name}; if that is meant, renew the file"
+    assert found == recorded, f"same rows, other details than {path.name}; if this is intended, rewrite the file"
     assert len(rows) > 6

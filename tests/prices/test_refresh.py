@@ -1,4 +1,4 @@
-"""Newer prices from a real server, from a folder as SkyPilot keeps it, and what happens when there are none."""
+"""Newer prices from a real server or from SkyPilot's folder, and what happens when there are none."""
 
 import http.server
 import os
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lynceus.errors import InfrastructureError, InputError
-from lynceus.prices import PriceStore
 from lynceus.prices import refresh as refresh_module
 from lynceus.prices.refresh import refresh
+from lynceus.prices.store import PriceStore
 
 CSV = "InstanceType,vCPUs,MemoryGiB,Price,SpotPrice,Region\nm,2,8,{price},0.1,here\n"
 
@@ -49,7 +49,7 @@ def price(store: PriceStore) -> float | None:
     return kept.offers[0].usd_per_hour
 
 
-def test_prices_come_from_an_address(served: tuple[str, Path], store: PriceStore) -> None:
+def test_prices_from_a_url(served: tuple[str, Path], store: PriceStore) -> None:
     address, _ = served
     catalog = refresh(store, "aws", address + "/{cloud}/vms.csv")
     assert catalog.source == f"{address}/aws/vms.csv"
@@ -57,19 +57,19 @@ def test_prices_come_from_an_address(served: tuple[str, Path], store: PriceStore
     assert price(store) == 0.5
 
 
-def test_a_wrong_address_and_a_dead_server_leave_the_old_prices(served: tuple[str, Path], store: PriceStore) -> None:
+def test_a_wrong_address_and_a_dead_server_keep_the_stored_prices(served: tuple[str, Path], store: PriceStore) -> None:
     address, folder = served
-    with pytest.raises(InfrastructureError, match=r"answers 404 .*the old prices stay"):
+    with pytest.raises(InfrastructureError, match=r"answers 404 .*the stored prices stay"):
         refresh(store, "gcp", address + "/{cloud}/vms.csv")
     (folder / "aws" / "vms.csv").write_text("<html>it moved</html>")
     with pytest.raises(InputError, match="lacks the column"):
         refresh(store, "aws", address + "/{cloud}/vms.csv")
-    with pytest.raises(InfrastructureError, match=r"cannot be reached .*the old prices stay"):
+    with pytest.raises(InfrastructureError, match=r"cannot be reached .*the stored prices stay"):
         refresh(store, "aws", "http://127.0.0.1:9/{cloud}.csv")
     assert price(store) == 0.4
 
 
-def test_prices_come_from_the_newest_version_in_a_folder(tmp_path: Path, store: PriceStore) -> None:
+def test_prices_from_the_newest_version_in_a_folder(tmp_path: Path, store: PriceStore) -> None:
     for version, usd in (("v5", 0.1), ("v10", 0.2), ("v9", 0.3)):
         path = tmp_path / "catalogs" / version / "aws" / "vms.csv"
         path.parent.mkdir(parents=True)
@@ -77,12 +77,12 @@ def test_prices_come_from_the_newest_version_in_a_folder(tmp_path: Path, store: 
         os.utime(path, (86400.0, 86400.0))
     catalog = refresh(store, "aws", str(tmp_path / "catalogs"))
     assert price(store) == 0.2
-    assert catalog.date == "1970-01-02", "a file is as old as it says, not as when it was read"
-    with pytest.raises(InputError, match="holds no prices of gcp"):
+    assert catalog.date == "1970-01-02", "the modification time of the file"
+    with pytest.raises(InputError, match="has no prices of gcp"):
         refresh(store, "gcp", str(tmp_path / "catalogs"))
 
 
-def test_without_a_network_an_installed_skypilot_serves(
+def test_without_a_network_prices_come_from_an_installed_skypilot(
     tmp_path: Path, store: PriceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refresh_module, "PUBLIC", "http://127.0.0.1:9/{cloud}/vms.csv")

@@ -1,4 +1,4 @@
-"""The user's catalogs: kept whole or not at all, in place of the embedded ones."""
+"""Imported catalogs: stored completely or not at all, in place of the embedded ones."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lynceus.errors import InputError
-from lynceus.prices import STALE_DAYS, PriceStore, catalog_of, catalogs, embedded
-from lynceus.prices.store import day_s, home
+from lynceus.prices.offer import STALE_DAYS
+from lynceus.prices.store import PriceStore, catalog_of, catalogs, day_s, embedded, home
 
 HEAD = "InstanceType,vCPUs,MemoryGiB,Price,SpotPrice,Region\n"
 
@@ -28,7 +28,7 @@ def csv(price: float) -> bytes:
         ("azure", "Standard_D4s_v5", 0.192, None),
     ],
 )
-def test_the_embedded_catalog_knows_common_machines_with_source_and_date(
+def test_the_embedded_catalog_has_common_machines_with_source_and_date(
     cloud: str, name: str, usd: float, spot: float | None
 ) -> None:
     catalog = embedded(cloud)
@@ -44,11 +44,11 @@ def test_the_embedded_catalog_knows_common_machines_with_source_and_date(
     assert any(one.accelerators for one in catalog.offers)
 
 
-def test_nothing_is_embedded_for_other_clouds() -> None:
+def test_other_clouds_have_no_embedded_catalog() -> None:
     assert embedded("oracle") is None
 
 
-def test_machines_of_google_cost_with_their_accelerators_what_the_list_says() -> None:
+def test_prices_of_google_machines_include_their_accelerators() -> None:
     catalog = embedded("gcp")
     assert catalog is not None
     known = {one.instance_type: one for one in catalog.offers}
@@ -63,7 +63,7 @@ def test_machines_of_google_cost_with_their_accelerators_what_the_list_says() ->
         assert (offer.usd_per_hour, offer.spot_usd_per_hour) == (pytest.approx(usd), pytest.approx(spot))
 
 
-def test_spot_prices_that_are_estimates_are_said_to_be() -> None:
+def test_estimated_spot_prices_give_a_warning() -> None:
     said = {cloud: catalog.spot_warning() for cloud in ("aws", "gcp", "azure") if (catalog := embedded(cloud))}
     assert said["gcp"] is None
     assert said["azure"] is None
@@ -72,7 +72,7 @@ def test_spot_prices_that_are_estimates_are_said_to_be() -> None:
     assert "lynceus prices refresh" in said["aws"]
 
 
-def test_imported_prices_take_the_place_of_embedded_ones_cloud_by_cloud(tmp_path: Path) -> None:
+def test_imported_prices_replace_embedded_ones_cloud_by_cloud(tmp_path: Path) -> None:
     store = PriceStore(tmp_path)
     store.keep(csv(0.5), "aws", "mine.csv", day_s("2026-01-02"))
     store.keep(csv(0.7), "oracle", "theirs.csv", day_s("2026-01-03"))
@@ -81,10 +81,10 @@ def test_imported_prices_take_the_place_of_embedded_ones_cloud_by_cloud(tmp_path
     assert (known["aws"].source, known["aws"].date) == ("mine.csv", "2026-01-02")
     assert known["gcp"].source.startswith("embedded")
     assert known["oracle"].offers[0].infra == "oracle/here"
-    assert catalog_of("nobody", store) is None
+    assert catalog_of("unknown", store) is None
 
 
-def test_a_newer_catalog_replaces_the_older_one_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_newer_catalog_replaces_the_older_one_and_its_files(tmp_path: Path) -> None:
     store = PriceStore(tmp_path)
     for price in (0.1, 0.2, 0.3):
         store.keep(csv(price), "aws", "a", 0.0)
@@ -94,7 +94,7 @@ def test_a_newer_catalog_replaces_the_older_one_and_leaves_nothing_behind(tmp_pa
     assert sorted(one.suffix for one in tmp_path.iterdir()) == [".csv", ".json"]
 
 
-def test_what_is_wrong_with_a_catalog_changes_nothing(tmp_path: Path) -> None:
+def test_an_invalid_catalog_changes_nothing(tmp_path: Path) -> None:
     store = PriceStore(tmp_path)
     store.keep(csv(0.2), "aws", "good.csv", 0.0)
     before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
@@ -103,8 +103,8 @@ def test_what_is_wrong_with_a_catalog_changes_nothing(tmp_path: Path) -> None:
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
 
 
-def test_a_kill_in_the_middle_leaves_the_old_prices_or_the_new_ones(tmp_path: Path) -> None:
-    """A process that imports again and again is killed at arbitrary moments; what is read afterwards is whole."""
+def test_a_kill_during_an_import_leaves_the_old_prices_or_the_new_ones(tmp_path: Path) -> None:
+    """A process that imports in a loop is killed at arbitrary moments; the catalog is always complete."""
     script = (
         "import sys, itertools\n"
         "from lynceus.prices import PriceStore\n"
@@ -125,12 +125,12 @@ def test_a_kill_in_the_middle_leaves_the_old_prices_or_the_new_ones(tmp_path: Pa
         kept = store.load("aws")
         assert kept is not None
         assert len(kept.offers) == 40
-        assert {one.usd_per_hour for one in kept.offers} == {kept.as_of_s}, "prices of one import, and its own date"
+        assert {one.usd_per_hour for one in kept.offers} == {kept.as_of_s}, "prices of one import, with its date"
         seen = max(seen, kept.as_of_s)
     assert seen >= 4
 
 
-def test_broken_notes_say_what_to_do(tmp_path: Path) -> None:
+def test_the_message_for_a_broken_index_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "aws.json").write_text("{")
     with pytest.raises(InputError, match="remove the file, then import them again"):
         PriceStore(tmp_path).load("aws")
@@ -139,7 +139,7 @@ def test_broken_notes_say_what_to_do(tmp_path: Path) -> None:
         PriceStore(tmp_path).load("aws")
 
 
-def test_old_prices_are_warned_about(tmp_path: Path) -> None:
+def test_old_prices_give_a_warning(tmp_path: Path) -> None:
     catalog = PriceStore(tmp_path).keep(csv(0.2), "aws", "old.csv", day_s("2026-01-01"))
     day = 86400.0
     assert catalog.warning(catalog.as_of_s + (STALE_DAYS - 1) * day) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lynceus.replay import load_job
+from lynceus.replay.job import load_job
 
 HEADER = "vm,nodes,ram,time_s,usd,acc,curve"
 ROWS = (

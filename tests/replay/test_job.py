@@ -1,4 +1,4 @@
-"""Job files: what they build, and what they say about mistakes."""
+"""Replay job files: what they build, and the messages for their errors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lynceus.errors import InputError, MissingExtraError
-from lynceus.replay import load_job, shipped_jobs
-from lynceus.replay.job import quantile_of
-from lynceus.replay.spec import ReplaySpec
+from lynceus.replay.job import load_job, quantile_of
+from lynceus.replay.job_file import ReplaySpec
+from lynceus.replay.shipped import shipped_jobs
 from lynceus.replay.tables import data_folder
 
 SPEC = """\
@@ -33,20 +33,26 @@ def test_a_job_is_built_from_table_and_document(toy):
     assert math.isclose(toy.optimum.cost_usd, 0.04)
 
 
-def test_options_replace_what_the_document_says(write_job):
+def test_arguments_override_the_document(write_job):
     job = load_job(write_job(), deadline_quantile=0.0, budget="$0.5")
     assert job.problem.deadline_s == 240.0
     assert job.problem.budget.usd == 0.5
     assert job.optimum.row == 5
 
 
-def test_billing_moves_the_optimum(write_job):
+def test_a_deadline_may_be_a_multiple_of_the_fastest_run(write_job):
+    job = load_job(write_job(spec=SPEC + "deadline: {fastest: 2.5}\n"))
+    assert job.problem.deadline_s == 600.0
+    assert job.problem.deadline_s == load_job(write_job(), deadline_fastest=2.5).problem.deadline_s
+
+
+def test_billing_changes_the_optimum(write_job):
     # whole hours: every run costs its price, and the cheapest price on time is $0.2
     job = load_job(write_job(spec=SPEC + "deadline: 15m\nbilling: {granularity: 1h}\n"))
     assert (job.optimum.row, job.optimum.cost_usd) == (1, 0.2)
 
 
-def test_price_may_be_an_expression_and_parameters_may_say_how_they_are_read(write_job):
+def test_the_price_may_be_an_expression_and_parameters_may_have_kinds(write_job):
     spec = "table: toy.csv\nprice: 0.1 * nodes\nparameters:\n  vm: {order: [small, large], kind: ordinal}\n  nodes: {log: true}\n"
     job = load_job(write_job(spec=spec))
     assert job.problem.space.feature_kinds == ("numeric", "log")
@@ -67,7 +73,7 @@ def test_parquet_gives_the_same_job(write_job, tmp_path):
     np.testing.assert_array_equal(job.measurements.seconds, expected.measurements.seconds)
 
 
-def test_parquet_without_its_package_says_what_to_install(write_job, monkeypatch, tmp_path):
+def test_the_message_for_parquet_without_its_package_names_the_extra(write_job, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "toy.parquet").touch()
@@ -82,7 +88,7 @@ def test_half_of_the_configurations_meet_the_papers_deadline(n):
     assert quantile_of(times, 1.0) == n - 1
 
 
-MISTAKES = [
+ERRORS = [
     (SPEC + "pirce: usd\n", {}, "toy.yaml:4: pirce: there is no field 'pirce'; did you mean 'price'?"),
     ("parameters: [vm]\n", {}, "toy.yaml:1: table: the field 'table' is missing; add it."),
     (
@@ -101,7 +107,11 @@ MISTAKES = [
         {},
         "toy.yaml:3: price: the table toy.csv has no column 'uds'; did you mean 'usd'?",
     ),
-    (SPEC + "time: vm", {}, "toy.yaml:4: time: column 'vm' of toy.csv holds 'a' in row 1; numbers are needed."),
+    (
+        SPEC + "time: vm",
+        {},
+        "toy.yaml:4: time: column 'vm' of toy.csv holds 'a' in row 1; a number is needed, so correct it or name another column.",
+    ),
     (
         "table: toy.csv\nparameters: []",
         {},
@@ -120,7 +130,7 @@ MISTAKES = [
     (
         SPEC,
         {"rows": ["a,1,2,nan,1", "a,2,2,5,1"]},
-        "toy.yaml:1: time: column 'time_s' of toy.csv holds nothing in row 1; every configuration needs "
+        "toy.yaml:1: time: column 'time_s' of toy.csv holds no number in row 1; every configuration needs "
         "a time above 0 seconds: correct or remove it.",
     ),
     (
@@ -139,7 +149,7 @@ MISTAKES = [
         SPEC,
         {"rows": ["a,1,2,5,1", "a,1,2,3,1"]},
         "toy.yaml (toy.csv): The table lists a configuration twice: row 2 equals row 1 in vm, nodes; "
-        "remove the repeats, or add the column that tells them apart to the parameters.",
+        "remove the repeats, or add the column that distinguishes them to the parameters.",
     ),
     (SPEC, {"rows": []}, "toy.csv: the table has no rows; a replay needs at least one measured configuration."),
     (SPEC, {"rows": ["a,1,2"]}, "toy.csv:2: the line has 3 cells and the header 5 columns; give every column a cell."),
@@ -157,18 +167,18 @@ MISTAKES = [
     (
         SPEC + "constraints: [runtime <= 30s, cost <= $0.001]",
         {},
-        "toy.yaml:4: constraints: no configuration of the table keeps time <= 30s and cost <= $0.001 together; relax one of them.",
+        "toy.yaml:4: constraints: no configuration of the table meets time <= 30s and cost <= $0.001 together; relax one of them.",
     ),
-    (SPEC + "deadline: 0", {}, "toy.yaml:4: deadline: nothing runs in no time; give a positive duration."),
+    (SPEC + "deadline: 0", {}, "toy.yaml:4: deadline: got 0 seconds; give a duration above 0."),
     (
         SPEC + "deadline: {quantile: 2}",
         {},
-        "toy.yaml:4: deadline.quantile: 2 came, but it should be less than or equal to 1.",
+        "toy.yaml:4: deadline.quantile: got 2; it should be less than or equal to 1.",
     ),
     (
         SPEC + "constraints: [accuracy => 0.8]",
         {},
-        "toy.yaml:4: constraints.0: cannot read 'accuracy => 0.8'; write a quantity, <= or >=, a bound and perhaps a "
+        "toy.yaml:4: constraints.0: cannot read 'accuracy => 0.8'; write a quantity, <= or >=, a bound and optionally a "
         "confidence, for example 'runtime <= 45m @ 0.95' or 'accuracy >= 0.85'.",
     ),
     (
@@ -189,7 +199,7 @@ MISTAKES = [
     (
         SPEC + "progress: {column: vm}",
         {},
-        "toy.yaml:4: progress.column: column 'vm' of toy.csv holds 'a' in row 1; numbers separated by blanks are needed.",
+        "toy.yaml:4: progress.column: column 'vm' of toy.csv holds 'a' in row 1; numbers separated by spaces are needed.",
     ),
     (
         "table: none.csv\nparameters: [vm]",
@@ -200,8 +210,8 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "table", "message"), MISTAKES, ids=[message[:50] for _, _, message in MISTAKES])
-def test_mistakes_are_one_sentence(write_job, tmp_path, monkeypatch, spec, table, message):
+@pytest.mark.parametrize(("spec", "table", "message"), ERRORS, ids=[message[:50] for _, _, message in ERRORS])
+def test_errors_are_one_sentence(write_job, tmp_path, monkeypatch, spec, table, message):
     monkeypatch.setenv("LYNCEUS_DATA", str(tmp_path / "nowhere"))
     table = {"header": "vm,nodes,ram,time_s,usd", "rows": ["a,1,2,28,1", "a,2,2,40,2"], **table}
     with pytest.raises(InputError) as caught:
@@ -209,10 +219,10 @@ def test_mistakes_are_one_sentence(write_job, tmp_path, monkeypatch, spec, table
     assert str(caught.value).replace(f"{tmp_path}/", "") == message
 
 
-def test_mistakes_in_options(write_job):
+def test_errors_in_arguments(write_job):
     for given, message in [
         ({"budget": "0.001"}, "--budget: $0.001 is below the cheapest run of the table, $0.04; raise the budget."),
-        ({"deadline_quantile": 1.5}, "--deadline-quantile: 1.5 came; give a number from 0 to 1, such as 0.5."),
+        ({"deadline_quantile": 1.5}, "--deadline-quantile: got 1.5; give a number from 0 to 1, such as 0.5."),
     ]:
         with pytest.raises(InputError) as caught:
             load_job(write_job(), **given)
@@ -221,7 +231,7 @@ def test_mistakes_in_options(write_job):
         load_job("tensorflow/cn")
 
 
-def test_the_schema_of_a_job_is_there_for_editors():
+def test_the_json_schema_requires_table_and_parameters():
     assert set(ReplaySpec.model_json_schema()["required"]) == {"table", "parameters"}
 
 
@@ -231,7 +241,7 @@ def test_every_shipped_job_loads(name):
     job = load_job(name)
     assert job.name == name
     assert job.optimum.cost_usd > 0
-    costs = job.problem.tariff.charges(job.measurements.seconds, job.problem.price)
+    costs = job.problem.billing.charges(job.measurements.seconds, job.problem.price)
     on_time = job.measurements.seconds <= job.problem.deadline_s
     assert job.optimum.cost_usd >= costs[on_time].min()
 
@@ -245,13 +255,13 @@ def test_every_shipped_job_loads(name):
         ("tensorflow/rnn", 0.00202071, 61.8389),
     ],
 )
-def test_the_known_optima_of_the_papers(name, usd, deadline_s):
+def test_the_optima_of_the_papers(name, usd, deadline_s):
     job = load_job(name)
     assert job.problem.deadline_s == deadline_s
     assert round(job.optimum.cost_usd, 8) == usd
 
 
-def test_details_of_another_table_become_metrics_of_runs(write_job, tmp_path):
+def test_columns_of_the_second_table_become_metrics(write_job, tmp_path):
     path = write_job()
     path.write_text(path.read_text() + "details: {table: more.csv, on: [vm, nodes]}\n")
     plain = load_job(path)

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from lynceus.errors import InputError
-from lynceus.policy import preset
-from lynceus.replay import load_job, replay, shipped_jobs, table_present
+from lynceus.policy.presets import preset
+from lynceus.replay.job import load_job, table_present
+from lynceus.replay.run import replay
+from lynceus.replay.shipped import shipped_jobs
 
 JOB = """\
 name: toy
@@ -43,7 +45,7 @@ def toy(tmp_path):
     return path
 
 
-def test_runs_are_read_without_those_of_the_job_itself_and_without_broken_ones(toy):
+def test_runs_of_the_job_itself_and_excluded_runs_are_left_out(toy):
     past = load_job(toy).past
     assert past is not None
     assert (len(past.job), len(np.unique(past.job)), past.names) == (6, 2, ("cpu.busy",))
@@ -51,7 +53,7 @@ def test_runs_are_read_without_those_of_the_job_itself_and_without_broken_ones(t
     assert np.exp(past.here[:, 0]) == pytest.approx([2, 4, 8, 16, 8, 16, 32, 64])
 
 
-def test_the_scout_gets_there_in_few_runs(toy):
+def test_scout_reaches_the_optimum_in_few_runs(toy):
     job = load_job(toy)
     taken = [len(replay(job, preset("scout"), seed).steps) for seed in range(8)]
     assert max(taken) <= 4
@@ -67,22 +69,22 @@ def test_the_scout_gets_there_in_few_runs(toy):
         ("job: name", "job: nam", r"past\.job: the table others\.csv\.gz has no column 'nam'; did you mean 'name'"),
         ('without: ["toy*"]', 'without: ["*"]', "no run of others.csv.gz is left"),
         ('without: ["toy*"]', 'without: ["toy*", "s*"]', "at least two other jobs"),
-        ("cores * nodes]", "cores - 2]", "is not above 0 everywhere"),
+        ("cores * nodes]", "cores - 2]", "is not above 0 in every row"),
         ("cores * nodes]", "kores]", "unknown name"),
     ],
 )
-def test_mistakes_are_one_sentence(toy, old, new, message):
+def test_errors_are_one_sentence(toy, old, new, message):
     toy.write_text(toy.read_text().replace(old, new))
     with pytest.raises(InputError, match=message):
         load_job(toy)
 
 
-def test_a_past_that_is_not_there_is_no_past(toy):
+def test_without_their_table_there_are_no_past_runs(toy):
     (toy.parent / "others.csv.gz").unlink()
     assert load_job(toy).past is None
 
 
-@pytest.mark.skipif(not table_present("scout/lr_huge_spark"), reason="the published tables are not here (LYNCEUS_DATA)")
+@pytest.mark.skipif(not table_present("scout/lr_huge_spark"), reason="no folder of measured tables: set LYNCEUS_DATA")
 def test_no_published_job_learns_from_its_own_algorithm():
     for name in (name for name in shipped_jobs() if name.startswith("scout/")):
         job = load_job(name)

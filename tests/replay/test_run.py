@@ -1,4 +1,4 @@
-"""Replays: honest, blind to what was not paid for, and the same on any number of workers."""
+"""Replays: they read only rows that were paid for, and are the same with any number of workers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lynceus.choose import ByPrice, Within
 from lynceus.errors import InputError
-from lynceus.executor import Measurements
-from lynceus.policy import TIMEOUTS, Policy, preset
-from lynceus.problem import Budget, Limit, Problem, Tariff
-from lynceus.replay import Campaign, ReplayJob, optimum, replay, run_campaign
-from lynceus.replay.campaign import traced
-from lynceus.replay.run import fitted
-from lynceus.space import Space
-from lynceus.timeout import LinearProgress
+from lynceus.executors.table import Measurements
+from lynceus.policy.planners.simple import ByPrice, Within
+from lynceus.policy.policy import Policy
+from lynceus.policy.presets import preset
+from lynceus.policy.timeouts.by_name import TIMEOUTS
+from lynceus.policy.timeouts.censoring import LinearProgress
+from lynceus.problem.billing import Billing
+from lynceus.problem.budget import Budget
+from lynceus.problem.objective import Constraint
+from lynceus.problem.problem import Problem
+from lynceus.replay.campaign import Campaign, run_campaign, traced
+from lynceus.replay.job import ReplayJob
+from lynceus.replay.run import fitted, replay
+from lynceus.replay.score import optimum
+from lynceus.space.table import Space
 
 POLICIES = ["sweep", "random", "random+timeouts", "lynceus-2020"]
 
 
-def made(seed: int, budget: float = math.inf, tariff: Tariff | None = None, rows: int = 24) -> ReplayJob:
+def made(seed: int, budget: float = math.inf, billing: Billing | None = None, rows: int = 24) -> ReplayJob:
     """A job with times and prices drawn at random; the deadline is the median time."""
     rng = np.random.default_rng(seed)
     seconds = rng.lognormal(5, 1, rows)
@@ -32,7 +38,10 @@ def made(seed: int, budget: float = math.inf, tariff: Tariff | None = None, rows
     table = {"vm": [f"vm{i}" for i in vm], "nodes": (nodes + 1).tolist(), "usd": rng.uniform(0.1, 5, rows).tolist()}
     space = Space.from_table(table, ["vm", "nodes"], price="usd")
     problem = Problem(
-        space, limits=(Limit("time", float(np.median(seconds))),), budget=Budget(budget), tariff=tariff or Tariff()
+        space,
+        constraints=(Constraint("time", float(np.median(seconds))),),
+        budget=Budget(budget),
+        billing=billing or Billing(),
     )
     measured = Measurements(seconds)
     best = optimum(problem, measured)
@@ -61,7 +70,7 @@ def test_a_replay_finds_the_optimum_and_counts_its_money(name):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_to_the_end_the_beginning_is_the_same_and_the_policy_is_asked_for_its_answer(name):
+def test_a_replay_to_the_end_starts_the_same_and_scores_the_recommendation(name):
     job = made(2)
     short, whole = replay(job, policy(name), 5), replay(job, policy(name), 5, until="end")
     assert facts(whole)[: len(short.steps)] == facts(short)
@@ -70,7 +79,7 @@ def test_to_the_end_the_beginning_is_the_same_and_the_policy_is_asked_for_its_an
 
 
 class Watched(np.ndarray):
-    """An array that notes which single rows were read."""
+    """An array that records which rows were read."""
 
     read: set[int]
 
@@ -103,12 +112,12 @@ def test_values_of_rows_that_were_not_run_change_nothing(name):
 @given(
     seed=st.integers(0, 99),
     budget=st.floats(0.3, 20.0),
-    tariff=st.sampled_from([Tariff(), Tariff(60, 60, 30), Tariff(granularity_s=3600), Tariff(fee_usd=0.05)]),
+    billing=st.sampled_from([Billing(), Billing(60, 60, 30), Billing(granularity_s=3600), Billing(fee_usd=0.05)]),
     name=st.sampled_from(["sweep", "random", "random+timeouts"]),
     parallel=st.integers(1, 3),
 )
-def test_the_budget_is_never_overdrawn(seed, budget, tariff, name, parallel):
-    job = made(seed, budget, tariff)
+def test_the_budget_is_never_exceeded(seed, budget, billing, name, parallel):
+    job = made(seed, budget, billing)
     done = replay(job, preset(name), seed, until="end", parallel=parallel)
     if done.steps:
         assert done.steps[-1].spent_usd <= budget * (1 + 1e-9)
@@ -116,7 +125,7 @@ def test_the_budget_is_never_overdrawn(seed, budget, tariff, name, parallel):
     assert reached == sorted(reached, reverse=True)
 
 
-def test_one_and_two_workers_give_the_same_trace_ordered_by_policy_and_seed():
+def test_one_and_two_workers_give_the_same_trace():
     campaign = Campaign(made(5), (preset("random"), preset("sweep")), seeds=3, first_seed=7)
     seen: list[int] = []
     alone = run_campaign(campaign)
@@ -127,32 +136,34 @@ def test_one_and_two_workers_give_the_same_trace_ordered_by_policy_and_seed():
     assert sorted(seen) == [7, 7, 8, 8, 9, 9]
 
 
-def test_trials_under_way_at_the_same_time_cost_no_more_than_the_budget_and_are_all_counted():
+def test_parallel_trials_stay_within_the_budget():
     done = replay(made(6, budget=3.0), preset("random"), 0, parallel=4, until="end")
     assert done.steps[-1].spent_usd <= 3.0 * (1 + 1e-9)
 
 
-def test_a_mistake_in_a_worker_arrives_as_the_same_mistake():
+def test_an_input_error_in_a_worker_is_raised_in_the_parent():
     outside = Policy("outside", Within("nods > 2", ByPrice()))
     with pytest.raises(InputError, match="nods"):
         run_campaign(Campaign(made(7), (outside,), seeds=2), workers=2)
 
 
-@pytest.mark.parametrize(("given", "word"), [({"seeds": 0}, "seeds: 0"), ({"seeds": 1, "parallel": 0}, "parallel: 0")])
-def test_campaigns_that_cannot_be(given, word):
+@pytest.mark.parametrize(
+    ("given", "word"), [({"seeds": 0}, "seeds: got 0"), ({"seeds": 1, "parallel": 0}, "parallel: got 0")]
+)
+def test_invalid_campaigns(given, word):
     with pytest.raises(InputError, match=word):
         Campaign(made(8), (preset("sweep"),), **given)
     with pytest.raises(InputError, match="given twice"):
         Campaign(made(8), (preset("sweep"), preset("sweep")), 1)
-    with pytest.raises(InputError, match="workers: 0"):
+    with pytest.raises(InputError, match="workers: got 0"):
         run_campaign(Campaign(made(8), (preset("sweep"),), 1), workers=0)
 
 
-def test_a_fill_that_extrapolates_aims_at_the_target_of_the_job(toy):
+def test_extrapolated_progress_aims_at_the_target_of_the_job(toy):
     aimed = fitted(preset("lynceus-2018"), dataclasses.replace(toy, target=0.7))
-    assert aimed.timeout.fill == LinearProgress(target=0.7)
+    assert aimed.timeout.censored == LinearProgress(target=0.7)
     own = dataclasses.replace(
-        preset("lynceus-2018"), timeout=dataclasses.replace(TIMEOUTS["linear"], fill=LinearProgress(target=0.5))
+        preset("lynceus-2018"), timeout=dataclasses.replace(TIMEOUTS["linear"], censored=LinearProgress(target=0.5))
     )
     assert fitted(own, toy) == own
     assert fitted(preset("sweep"), toy) == preset("sweep")

@@ -1,4 +1,4 @@
-"""Scores against numbers that were computed by hand."""
+"""Scores, compared with numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lynceus.replay import Quantiles, Replay, Step, load_job, summarise
+from lynceus.replay.job import load_job
+from lynceus.replay.run import Replay, Step
 from lynceus.replay.score import Optimum, Reached, reached, true_value
+from lynceus.replay.summary import Quantiles, summarise
 
 
 def replayed(seed: int, *trials: tuple[float, float, str]) -> Replay:
@@ -21,7 +23,7 @@ def replayed(seed: int, *trials: tuple[float, float, str]) -> Replay:
     return Replay("p", seed, tuple(steps), "", None)
 
 
-def test_the_optimum_is_the_cheapest_row_that_keeps_every_limit(write_job):
+def test_the_optimum_is_the_best_row_that_meets_every_constraint(write_job):
     spec = "table: toy.csv\nparameters: [vm, nodes]\nprice: usd\nmetrics: {accuracy: acc}\n"
     # costs: 0.05, 0.04, 0.06, 0.05, 0.12, 0.08; times: 1800, 720, 540, 600, 720, 240; accuracies 90, 80, 90, 95, 70, 99
     for more, row in [
@@ -35,24 +37,24 @@ def test_the_optimum_is_the_cheapest_row_that_keeps_every_limit(write_job):
         assert load_job(write_job(spec=spec + more)).optimum.row == row, more
 
 
-def test_a_row_that_breaks_a_limit_has_no_value(toy):
+def test_a_row_that_violates_a_constraint_has_no_value(toy):
     assert true_value(toy.problem, toy.measurements, 0) is None
     assert true_value(toy.problem, toy.measurements, 5) == pytest.approx(0.08)
 
 
-def test_cno_of_costs_of_maximised_metrics_and_of_what_has_no_quotient():
+def test_cno_of_costs_of_maximised_metrics_and_without_a_quotient():
     assert Optimum(0, 2.0, 1, 1).cno(3.0) == 1.5
     assert Optimum(0, -0.9, 1, 1).cno(-0.6) == pytest.approx(1.5)
     assert Optimum(0, 0.0, 1, 1).cno(0.1) == math.inf
     assert Optimum(0, 0.0, 1, 1).cno(0.0) == 1.0
 
 
-def test_the_last_bit_of_a_division_does_not_decide():
+def test_rounding_errors_do_not_change_the_cno():
     assert Optimum(0, 0.3, 1, 1).cno(0.1 + 0.2) == 1.0
     assert reached([1.1 + 4e-16], [1.0], 1.1) == Reached(1.0, 1)
 
 
-def test_summary_by_hand():
+def test_summary():
     inf = math.inf
     replays = [
         replayed(0, (1.0, inf, "TIMEOUT"), (2.0, 1.9, "COMPLETE"), (3.0, 1.05, "COMPLETE"), (4.0, 1.0, "COMPLETE")),
@@ -72,7 +74,7 @@ def test_summary_by_hand():
 
 
 @given(st.lists(st.floats(0, 1e6) | st.just(math.inf), min_size=1, max_size=30))
-def test_quantiles_count_the_unreached_and_agree_with_their_definition(values):
+def test_quantiles_include_infinite_values(values):
     quantiles = Quantiles.of(values)
     for q, found in ((0.5, quantiles.p50), (0.9, quantiles.p90)):
         place = q * (len(values) - 1)

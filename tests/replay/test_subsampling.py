@@ -1,15 +1,17 @@
-"""The published tables on sub-sampling: what their text counts, counted again."""
+"""The published tables on subsampling give the counts of the papers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from lynceus.history import End, Observation, Order, Outcome, Plan, Told
-from lynceus.insight import rank_agreements
-from lynceus.policy import preset
-from lynceus.replay import ReplayJob, load_job, replay
+from lynceus.analysis.rank_agreement import rank_agreements
+from lynceus.policy.presets import preset
+from lynceus.replay.job import ReplayJob, load_job
+from lynceus.replay.run import replay
 from lynceus.replay.tables import data_folder
+from lynceus.trial.order import Order, Plan
+from lynceus.trial.outcome import End, Observation, Outcome, TrainingTarget
 
 pytestmark = pytest.mark.skipif(data_folder() is None, reason="no folder of measured tables: set LYNCEUS_DATA")
 
@@ -17,22 +19,25 @@ pytestmark = pytest.mark.skipif(data_folder() is None, reason="no folder of meas
 def feasible(job: ReplayJob) -> np.ndarray:
     accuracy, seconds = job.measurements.metrics["accuracy"], job.measurements.seconds
     return np.array(
-        [job.problem.meets_limits(row, float(seconds[row]), {"accuracy": float(accuracy[row])}) for row in range(1440)]
+        [
+            job.problem.meets_constraints(row, float(seconds[row]), {"accuracy": float(accuracy[row])})
+            for row in range(1440)
+        ]
     )
 
 
 @pytest.mark.parametrize(
-    ("name", "everywhere", "on_all_data", "share", "dearer"), [("cnn", 208, 61, 0.1, 4.1), ("rnn", 264, 104, 0.25, 2.1)]
+    ("name", "everywhere", "on_all_data", "share", "ratio"), [("cnn", 208, 61, 0.1, 4.1), ("rnn", 264, 104, 0.25, 2.1)]
 )
-def test_table_1_and_the_cost_in_production(
-    name: str, everywhere: int, on_all_data: int, share: float, dearer: float
+def test_table_1_and_the_cost_on_all_data(
+    name: str, everywhere: int, on_all_data: int, share: float, ratio: float
 ) -> None:
     job, full = load_job(f"subsampling/{name}"), load_job(f"subsampling/{name}-full")
     kept = feasible(job)
     assert (kept.sum(), kept[job.problem.share == 1].sum()) == (everywhere, on_all_data)
     assert job.problem.share[job.optimum.row] == share
     assert full.problem.share[full.optimum.row] == 1
-    assert round(full.optimum.cost_usd / job.optimum.cost_usd, 1) == dearer
+    assert round(full.optimum.cost_usd / job.optimum.cost_usd, 1) == ratio
 
 
 @pytest.mark.parametrize(("name", "within", "accurate"), [("cnn", 111, 69), ("rnn", 178, 42)])
@@ -43,7 +48,7 @@ def test_table_2(name: str, within: int, accurate: int) -> None:
     assert (kept & (job.measurements.metrics["accuracy"] >= 0.85)).sum() == accurate
 
 
-def test_larger_samples_rank_more_like_all_data() -> None:
+def test_ranks_of_larger_samples_agree_better_with_all_data() -> None:
     job = load_job("subsampling/rnn-accuracy")
     seen = []
     for row in range(1440):
@@ -52,7 +57,7 @@ def test_larger_samples_rank_more_like_all_data() -> None:
             {"accuracy": float(job.measurements.metrics["accuracy"][row])},
         )
         order = Order(row, row, float("inf"), 0.0, Plan(row, why="given"))
-        seen.append(Observation(order, Outcome(End.FINISHED, seconds, 0.0, metrics), Told(seconds, metrics)))
+        seen.append(Observation(order, Outcome(End.FINISHED, seconds, 0.0, metrics), TrainingTarget(seconds, metrics)))
     ranks = [one.correlation for one in rank_agreements(job.problem, tuple(seen)) if one.quantity == "accuracy"]
     assert ranks == sorted(ranks)
     assert ranks[0] == pytest.approx(0.77, abs=0.01)
@@ -60,7 +65,7 @@ def test_larger_samples_rank_more_like_all_data() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fabulinus", "trimtuner"])
-def test_samples_lead_to_an_accurate_answer_for_little_money(name: str) -> None:
+def test_samples_give_an_accurate_recommendation_for_little_money(name: str) -> None:
     job = load_job("subsampling/rnn-accuracy", budget=0.06)
     done = replay(job, preset(name), 0, until="end")
     assert done.cno_at_stop is not None

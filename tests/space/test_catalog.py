@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from lynceus.errors import InputError
-from lynceus.space import Categorical, Integer, Joined, Space, load_catalog
+from lynceus.space.catalog import load_catalog
+from lynceus.space.derived import Joined
+from lynceus.space.parameter import Categorical, Integer
+from lynceus.space.table import Space
 
 DATA = Path(os.environ.get("LYNCEUS_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 HEADER = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region,AvailabilityZone"
@@ -43,7 +46,7 @@ def test_spot_takes_the_cheapest_zone_and_only_machines_with_such_a_price(catalo
     assert dict(zip(table["instance_type"], table["price_usd_per_hour"], strict=True)) == {"free": 0.1, "tiny": 0.003}
 
 
-def test_machines_come_in_the_order_asked_for(catalog):
+def test_machines_have_the_requested_order(catalog):
     assert load_catalog(catalog, "north", ["tiny", "big", "tiny"])["instance_type"] == ["tiny", "big"]
 
 
@@ -60,7 +63,7 @@ def test_machines_come_in_the_order_asked_for(catalog):
         ({"region": "south", "spot": True}, "no machine with a price"),
     ],
 )
-def test_mistakes_in_the_choice(catalog, arguments, words):
+def test_errors_in_the_choice(catalog, arguments, words):
     with pytest.raises(InputError) as caught:
         load_catalog(catalog, **arguments)
     assert words in str(caught.value)
@@ -79,7 +82,7 @@ def test_mistakes_in_the_choice(catalog, arguments, words):
         (HEADER + "\n" + ROWS[0] + "\n" + ROWS[0].replace("1.0", "nan"), "line 3: vCPUs is 'nan'"),
     ],
 )
-def test_mistakes_in_the_file(tmp_path, text, words):
+def test_errors_in_the_file(tmp_path, text, words):
     path = tmp_path / "machines.csv"
     path.write_text(text)
     with pytest.raises(InputError) as caught:

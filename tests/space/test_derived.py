@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from lynceus.errors import InputError
-from lynceus.space import Categorical, Computed, Integer, Joined, Mapped, Space
+from lynceus.space.derived import Computed, Joined, Mapped
+from lynceus.space.parameter import Categorical, Integer
+from lynceus.space.table import Space
 
 VM = Categorical("vm", ["small", "large"])
 NODES = Integer("nodes", 1, 3)
@@ -59,10 +61,10 @@ def test_what_follows_from_an_inactive_parameter_is_inactive():
     ("derived", "words"),
     [
         (Mapped("m", "vmm", {"small": 1}), "'m' needs the unknown column 'vmm'. Did you mean 'vm'?"),
-        (Mapped("m", "vm", {"small": 1, "larg": 2}), "has nothing for 'large' of 'vm'. Did you mean 'larg'?"),
+        (Mapped("m", "vm", {"small": 1, "larg": 2}), "has no value for 'large' of 'vm'. Did you mean 'larg'?"),
         (Mapped("m", "vm", {}), "value: result pairs"),
         (Mapped("m", "vm", {"small": 1, "large": np.nan}), "result of 'large' is nan"),
-        (Mapped("m", "vm", {"small": 1, "large": [2]}), "result of 'large' is [2] (list)"),
+        (Mapped("m", "vm", {"small": 1, "large": [2]}), "result of 'large' is a list, but"),
         (Mapped("nodes", "vm", {"small": 1, "large": 2}), "'nodes' has the name of another column"),
         (Mapped("", "vm", {"small": 1, "large": 2}), "named '', but a text"),
         (Computed("c", "nodes + ram"), "Computed column 'c': 'nodes + ram' uses the unknown name 'ram'"),
@@ -82,7 +84,7 @@ def test_what_follows_from_an_inactive_parameter_is_inactive():
         ("ram", "'ram' is not a derived column"),
     ],
 )
-def test_mistakes_name_the_column_and_what_is_there(derived, words):
+def test_errors_name_the_column_and_the_known_values(derived, words):
     with pytest.raises(InputError) as caught:
         build(derived)
     assert words in str(caught.value)

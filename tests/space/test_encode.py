@@ -1,9 +1,11 @@
-"""What models read."""
+"""The features of a space."""
 
 import numpy as np
 import pytest
 
-from lynceus.space import Categorical, Computed, Float, Integer, Mapped, Ordinal, Space
+from lynceus.space.derived import Computed, Mapped
+from lynceus.space.parameter import Categorical, Float, Integer, Ordinal
+from lynceus.space.table import Space
 
 
 def features(*parameters, derived=(), forbid=()):

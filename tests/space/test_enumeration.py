@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lynceus.errors import InputError
-from lynceus.space import Categorical, Float, Integer, Ordinal, Space
 from lynceus.space.enumeration import MOST_COMBINATIONS, enumerate_codes
+from lynceus.space.parameter import Categorical, Float, Integer, Ordinal
+from lynceus.space.table import Space
 
 
 @st.composite
@@ -78,7 +79,7 @@ def test_rows_are_those_of_the_product_with_inactive_parameters_collapsed(parame
 
 @settings(max_examples=100, deadline=None)
 @given(parameter_lists(), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), max_size=3))
-def test_forbidden_rows_are_gone_and_the_order_stays(parameters, pairs):
+def test_forbidden_rows_are_removed_and_the_order_stays(parameters, pairs):
     forbid = [f"{parameters[index % len(parameters)].name} > {value}" for index, value in pairs]
     expected = by_brute_force(parameters, forbid)
     if not expected:
@@ -112,7 +113,7 @@ def test_conditions_keep_a_space_small_that_would_be_huge_without_them():
     assert len(enumerate_codes([engine, *owned])) == 20 * 100
 
 
-def test_too_many_combinations_are_refused_before_they_are_made():
+def test_too_many_combinations_are_an_error_before_they_are_made():
     parameters = [Integer(f"p{number}", 1, 1000) for number in range(6)]
     with pytest.raises(InputError, match=r"more than 5,000,000 combinations: p0 \(1,000\) x p1"):
         Space.build(parameters, price=1)
@@ -125,14 +126,14 @@ def test_too_many_combinations_are_refused_before_they_are_made():
         ([], "at least one parameter"),
         (["vm"], "'vm' is not a parameter"),
         ([Integer("a", 1, 2), Integer("a", 1, 2)], "Two parameters are named 'a'"),
-        ([Integer("a", 1, 2, when="b > 1"), Integer("b", 1, 2)], "does not stand before it"),
-        ([Integer("a", 1, 2, when="a > 1")], "does not stand before it"),
+        ([Integer("a", 1, 2, when="b > 1"), Integer("b", 1, 2)], "is not listed before it"),
+        ([Integer("a", 1, 2, when="a > 1")], "is not listed before it"),
         ([Integer("nodes", 1, 2), Integer("b", 1, 2, when="node > 1")], "Did you mean 'nodes'?"),
         ([Integer("a", 1, 2), Integer("b", 1, 2, when="a >")], "Parameter 'b': when 'a >' cannot be read"),
         ([Integer("a", 1, 2), Integer("b", 1, 2, when="a > 'x'")], "orders a text against a number"),
     ],
 )
-def test_mistakes_in_parameter_lists(parameters, words):
+def test_errors_in_parameter_lists(parameters, words):
     with pytest.raises(InputError) as caught:
         Space.build(parameters, price=1)
     assert words in str(caught.value)

@@ -1,4 +1,4 @@
-"""Expressions: Python's meaning over whole columns, and nothing else of Python."""
+"""Expressions: Python's meaning over whole columns, and no other feature of Python."""
 
 import contextlib
 import math
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lynceus.errors import InputError
-from lynceus.space import Expression
+from lynceus.space.expression import Expression
 
 COLUMNS = {
     "x": [0, 1, 2, 3, 5, 8],
@@ -21,7 +21,7 @@ NAMES = {"min": min, "max": max, "abs": abs, "ceil": math.ceil, "floor": math.fl
 
 
 def python(text):
-    """What Python itself says, row by row; the text comes from the strategies below."""
+    """The result of Python itself, row by row; the text comes from the strategies below."""
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)]
     return [eval(text, {"__builtins__": {}}, {**NAMES, **row}) for row in rows]
 
@@ -85,7 +85,7 @@ def test_numbers_are_what_python_computes(text):
 
 @settings(max_examples=300, deadline=None)
 @given(truths())
-def test_truths_are_what_python_decides(text):
+def test_conditions_are_what_python_decides(text):
     try:
         expected = [bool(value) for value in python(text)]
     except ZeroDivisionError:
@@ -157,7 +157,7 @@ def test_whole_numbers_stay_whole_and_others_do_not():
     assert Expression.parse("x ** -1").evaluate(columns).tolist() == [0.25, 0.125]
 
 
-def test_names_come_in_order_of_use_and_may_have_dots():
+def test_names_are_in_order_of_use_and_may_have_dots():
     expression = Expression.parse("spark.executor.cores * n > 4 and n < m")
     assert expression.names == ("spark.executor.cores", "n", "m")
     assert expression.mask({"spark.executor.cores": [2, 3], "n": [2, 2], "m": [5, 5]}).tolist() == [False, True]
@@ -204,7 +204,7 @@ def test_an_expression_may_run_over_several_lines():
         ("~x", "write 'not'"),
         ("x << 1", "LShift"),
         ("x @ x", "MatMult"),
-        ("x is 1", "'is' stands only before None"),
+        ("x is 1", "'is' is allowed only before None"),
         ("x in x", "after 'in' a list"),
         ("x in [x]", "plain values"),
         ("x in [1] == True", "'in' cannot be followed"),
@@ -229,7 +229,7 @@ def test_an_expression_may_run_over_several_lines():
         ("   ", "is needed"),
     ],
 )
-def test_what_is_not_allowed_is_refused_when_it_is_read(text, words):
+def test_forbidden_syntax_is_an_error_when_parsed(text, words):
     with pytest.raises(InputError) as caught:
         Expression.parse(text, "forbid")
     assert words in str(caught.value)
@@ -238,7 +238,7 @@ def test_what_is_not_allowed_is_refused_when_it_is_read(text, words):
 
 
 @pytest.mark.parametrize("value", [None, [], {}, b"x", object()])
-def test_what_is_no_text_is_refused(value):
+def test_other_types_are_errors(value):
     with pytest.raises(InputError, match="an expression such as"):
         Expression.parse(value)
 
@@ -272,14 +272,14 @@ def test_what_is_no_text_is_refused(value):
         ("'ü' == 's' or x / 0", "at character 15: this divides"),
     ],
 )
-def test_what_cannot_be_computed_is_refused_with_the_place(text, words):
+def test_runtime_errors_name_the_position(text, words):
     columns = {"x": [0, 1], "s": ["a", "b"], "nodes": [1, 2], "mixed": [1, "a"]}
     with pytest.raises(InputError) as caught:
         Expression.parse(text).evaluate(columns)
     assert words in str(caught.value)
 
 
-def test_a_text_cannot_grow_without_bound():
+def test_joined_text_has_a_largest_length():
     columns = {"s": ["a" * 6000]}
     with pytest.raises(InputError, match="longer than 10,000"):
         Expression.parse("s + s").evaluate(columns)
@@ -287,7 +287,7 @@ def test_a_text_cannot_grow_without_bound():
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="xyz019._ ()[]{}+-*/%<>=!'\"andorinotifls:,@&|~#\n", max_size=40))
-def test_any_text_is_read_or_refused(text):
+def test_any_text_is_parsed_or_an_input_error(text):
     with contextlib.suppress(InputError):  # any other error fails the test
         expression = Expression.parse(text)
         mask = expression.mask({name: [1, 2] for name in expression.names} or {"x": [1, 2]})

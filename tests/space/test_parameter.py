@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lynceus.errors import InputError
-from lynceus.space import Categorical, Float, Integer, Ordinal
+from lynceus.space.parameter import Categorical, Float, Integer, Ordinal
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_values(parameter, values):
         (lambda: Categorical("p", None), "but a list is needed"),
         (lambda: Categorical("p", ["a", "b", "a"]), "'a' is listed twice"),
         (lambda: Categorical("p", [1, True]), "true is listed and equals 1"),
-        (lambda: Categorical("p", ["a", None]), "stands for 'inactive'"),
-        (lambda: Categorical("p", [["a"]]), "a value is ['a'] (list)"),
+        (lambda: Categorical("p", ["a", None]), "means 'inactive'"),
+        (lambda: Categorical("p", [["a"]]), "a value is a list, but"),
         (lambda: Ordinal("p", [1.0, math.nan]), "a value is nan"),
         (lambda: Ordinal("p", [10**400]), "an enormous integer"),
         (lambda: Categorical("", ["a"]), "name is ''"),
@@ -82,7 +82,7 @@ def test_values(parameter, values):
         (lambda: Float("p", -1, 1, log=True, steps=3), "starts above 0"),
     ],
 )
-def test_a_mistake_names_the_parameter_and_the_fix(make, words):
+def test_an_error_names_the_parameter_and_the_fix(make, words):
     with pytest.raises(InputError) as caught:
         make()
     assert words in str(caught.value)

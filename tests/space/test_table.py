@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lynceus.cli.check import space_text
 from lynceus.errors import InputError
-from lynceus.space import Categorical, Computed, Float, Integer, Joined, Mapped, Ordinal, Space
+from lynceus.space.derived import Computed, Joined, Mapped
+from lynceus.space.parameter import Categorical, Float, Integer, Ordinal
+from lynceus.space.table import Space
 
 DATA = Path(os.environ.get("LYNCEUS_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 TABLE = {
@@ -66,13 +69,13 @@ def test_points_carry_the_users_own_values():
         ({"vm": "large", "nodes": 3}, "vm=small, nodes=3, which differs in vm"),
     ],
 )
-def test_a_point_that_is_not_there_says_what_is_off(point, words):
+def test_the_error_for_an_unknown_point_names_the_difference(point, words):
     with pytest.raises(InputError) as caught:
         space_of().row(point)
     assert words in str(caught.value)
 
 
-def test_a_value_for_an_inactive_parameter_is_off():
+def test_a_value_for_an_inactive_parameter_is_an_error():
     space = Space.build([Integer("a", 1, 2), Integer("b", 1, 2, when="a == 2")], price=1)
     assert space.row({"a": 1}) == space.row({"a": 1, "b": None}) == 0
     with pytest.raises(InputError, match="differs in b"):
@@ -87,12 +90,12 @@ def test_a_parameter_with_a_single_value_need_not_be_named():
 
 
 @pytest.mark.parametrize("row", [-1, 5])
-def test_rows_outside_are_refused(row):
+def test_rows_outside_are_errors(row):
     with pytest.raises(InputError, match="rows are 0 to 4"):
         space_of().point(row)
 
 
-def test_unknown_columns_are_refused():
+def test_unknown_columns_are_errors():
     with pytest.raises(InputError, match="Did you mean 'nodes'"):
         space_of().column("nodess")
     with pytest.raises(InputError, match="unknown name 'nodess'"):
@@ -102,7 +105,7 @@ def test_unknown_columns_are_refused():
 def test_an_expression_that_forbids_nothing_is_noted():
     space = space_of(forbid=["nodes > 5"])
     assert space.notes == ("forbid, entry 1: 'nodes > 5' forbids no configuration.",)
-    assert "note: forbid, entry 1" in space.describe()
+    assert "note: forbid, entry 1" in space_text(space)
 
 
 @pytest.mark.parametrize(
@@ -111,23 +114,23 @@ def test_an_expression_that_forbids_nothing_is_noted():
         ({"forbid": ["nodes > 1", "nodes < 2"]}, "entry 2: 'nodes < 2' removes the last 2 of 6"),
         ({"forbid": "nodes > 1"}, "a list of expressions is needed"),
         ({"forbid": ["nodes > "]}, "forbid, entry 1: 'nodes >' cannot be read"),
-        ({"forbid": ["nodes > 'a'"]}, "forbid, entry 1: 'nodes > 'a'' at character 1: this orders"),
+        ({"forbid": ["nodes > 'a'"]}, "forbid, entry 1: \"nodes > 'a'\" at character 1: this orders"),
         ({"price": "usd * node"}, "price 'usd * node' uses the unknown name 'node'"),
         ({"price": "usd - 0.1"}, "is 0.0 in rows 1, 2, 3 (vm=small, nodes=1), but dollars per hour above 0"),
         ({"price": "vm"}, "'vm' is 'small' in rows 1, 2, 3 (5 in all)"),
         ({"price": "nodes > 0"}, "is true in rows"),
         ({"price": -1}, "is -1 in rows"),
-        ({"price": None}, "price is None, but an expression"),
+        ({"price": None}, "price is no value, but an expression"),
     ],
 )
-def test_mistakes_in_forbid_and_price(changes, words):
+def test_errors_in_forbid_and_price(changes, words):
     with pytest.raises(InputError) as caught:
         space_of(**changes)
     assert words in str(caught.value)
 
 
-def test_a_price_that_depends_on_an_inactive_parameter_is_refused():
-    with pytest.raises(InputError, match="is None in row 1 "):
+def test_a_price_that_depends_on_an_inactive_parameter_is_an_error():
+    with pytest.raises(InputError, match="is no value in row 1 "):
         Space.build([Integer("a", 1, 2), Integer("b", 1, 2, when="a == 2")], price="b")
 
 
@@ -181,7 +184,7 @@ def test_a_table_may_hold_conditional_parameters():
         ({}, {"parameters": []}, "at least one parameter"),
         ({}, {"parameters": "vm"}, "a list of names is needed: ['vm']"),
         ({}, {"features": "ram"}, "a list of names is needed: ['ram']"),
-        ({}, {"price": ["usd"]}, "price is ['usd'], but an expression"),
+        ({}, {"price": ["usd"]}, "price is a list, but an expression"),
         ({}, {"parameters": ["vm", "vm"]}, "Two parameters are named 'vm'"),
         ({}, {"features": ["rum"]}, "no column 'rum'. Did you mean 'ram'?"),
         ({}, {"price": "price_usd_per_hour"}, "unknown name 'price_usd_per_hour'"),
@@ -189,7 +192,7 @@ def test_a_table_may_hold_conditional_parameters():
         ({"nodes": [2, 4]}, {}, "Column 'nodes' has 2 rows and column 'vm' has 3"),
         ({"nodes": [2, np.nan, 4]}, {}, "Column 'nodes' holds nan in row 2"),
         ({"nodes": [2, None, 4]}, {}, "Column 'nodes' is empty in row 2"),
-        ({"nodes": [2, [1], 4]}, {}, "Column 'nodes', row 2 is [1] (list)"),
+        ({"nodes": [2, [1], 4]}, {}, "Column 'nodes', row 2 is a list, but"),
         ({"nodes": "245"}, {}, "a list with one value per configuration"),
         ({"nodes": 3}, {}, "a list with one value per configuration"),
         ({"usd": [0.1, 0, -1]}, {}, "'usd' is 0.0 in rows 2, 3 (vm=small, nodes=4)"),
@@ -198,13 +201,13 @@ def test_a_table_may_hold_conditional_parameters():
         ({}, {"parameters": [Categorical("vm", ["small", "larg"]), "nodes"]}, "holds 'large' in row 3"),
     ],
 )
-def test_mistakes_in_a_table_name_column_and_rows(changes, arguments, words):
+def test_errors_in_a_table_name_column_and_rows(changes, arguments, words):
     with pytest.raises(InputError) as caught:
         table_of(changes, **arguments)
     assert words in str(caught.value)
 
 
-def test_rows_are_no_table():
+def test_a_list_of_rows_is_not_a_table():
     with pytest.raises(InputError, match="columns by name are needed"):
         Space.from_table([{"vm": "small"}], ["vm"])
 
@@ -217,21 +220,21 @@ def test_only_columns_that_matter_are_checked():
     assert len(table_of({"time_s": [np.nan, None, -1]})) == 3
 
 
-def test_arrays_are_read_only_also_after_a_trip_through_pickle():
+def test_arrays_are_read_only_also_after_unpickling():
     for space in (space_of(), pickle.loads(pickle.dumps(space_of()))):
         for array in (space.features, space.codes, space.price_per_second, *space.columns.values()):
             assert not array.flags.writeable
         assert space == space_of()
 
 
-def test_the_callers_arrays_stay_the_callers():
+def test_the_callers_arrays_stay_writable():
     nodes = np.array([2, 4, 2])
     table_of({"nodes": nodes})
     nodes[0] = 9
     assert nodes[0] == 9
 
 
-def test_the_fingerprint_knows_the_content_and_nothing_else():
+def test_the_fingerprint_depends_on_the_content_only():
     assert space_of() == space_of()
     assert hash(space_of()) == hash(space_of())
     assert space_of(forbid=["nodes == 3 and vm == 'large'"]).fingerprint == space_of().fingerprint
@@ -246,19 +249,19 @@ def test_the_fingerprint_knows_the_content_and_nothing_else():
 
 
 def test_the_fingerprint_does_not_change_between_releases():
-    """Ledgers hold it: a change here means that studies started earlier cannot be resumed."""
+    """Storages hold it: after a change here, earlier studies cannot be resumed."""
     assert space_of().fingerprint == "4d40efdfbf3b7b2af75ca177371bd201bda654e403fd4b9f978bc9f7e6c2da88"
 
 
 def test_the_description_is_short_and_says_size_parameters_and_prices():
-    assert space_of().describe().splitlines() == [
+    assert space_text(space_of()).splitlines() == [
         "5 configurations, $0.10 to $0.60 per hour",
         "  vm (categorical): 'small', 'large'",
         "  nodes (integer): 1, 2, 3",
     ]
 
 
-def test_a_space_of_unequal_parts_cannot_be_made():
+def test_parts_of_different_lengths_are_an_error():
     whole = space_of()
     with pytest.raises(InputError, match="columns of lengths"):
         dataclasses.replace(whole, features=whole.features[:2])

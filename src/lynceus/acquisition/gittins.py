@@ -1,7 +1,7 @@
 """The Gittins index of Pandora's box: the value at which one more run just pays for itself.
 
 Weitzman (1979) opens the box with the smallest g that solves E[(g - Y)⁺] = cost and stops when no g is below the best
-value in hand; Xie et al. (2024, "Cost-aware Bayesian optimization via the Pandora's box Gittins index") use it as an
+value so far; Xie et al. (2024, "Cost-aware Bayesian optimization via the Pandora's box Gittins index") use it as an
 acquisition function with cost scaled by λ.
 
 The left side is convex and increasing in g, and its logarithm is concave in z (normal) or in ln g (log-normal): an
@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lynceus.distribution import FloatArray, LogNormal, Normal, Numbers
+from lynceus.models.distribution import LogNormal, Normal, Numbers
+from lynceus.space.column import FloatArray
 
 _STEPS = 60
 _TOLERANCE = 1e-12
@@ -24,11 +25,11 @@ _NARROW = 1e-6
 
 
 def gittins_index(
-    belief: Normal | LogNormal, cost: Numbers, weight: Numbers = 1.0, ceiling: Numbers | None = None
+    prediction: Normal | LogNormal, cost: Numbers, weight: Numbers = 1.0, ceiling: Numbers | None = None
 ) -> FloatArray:
     """The g with E[(g - Y)⁺] = weight · cost; run the smallest, stop when none is below the best so far.
 
-    `weight` is λ, the worth of a dollar of search in units of Y: 1/λ is the number of future runs that will profit.
+    `weight` is λ, the value of a dollar of search in units of Y: 1/λ is the number of future runs that will profit.
     With a `ceiling` only Y <= ceiling counts: E[(g - Y)⁺ 1{Y <= ceiling}] = weight · cost. Above the ceiling the left
     side is linear, put(ceiling) + (g - ceiling) P(Y <= ceiling), so g follows without iteration, and is infinite where
     the ceiling cannot be met.
@@ -41,37 +42,37 @@ def gittins_index(
     price = np.asarray(np.multiply(weight, cost))
     if not np.all(price >= 0.0):
         raise ValueError(f"weight · cost must be 0 or more and not NaN, its smallest value is {np.min(price)}.")
-    solve = _normal_strike if isinstance(belief, Normal) else _lognormal_strike
-    index = solve(belief.mean, belief.std, price)
+    solve = _normal_strike if isinstance(prediction, Normal) else _lognormal_strike
+    index = solve(prediction.mean, prediction.std, price)
     if ceiling is None:
         return index
     with np.errstate(divide="ignore", invalid="ignore"):
-        above = ceiling + (price - belief.put(ceiling)) / belief.cdf(ceiling)
-        above = np.where(np.equal(belief.cdf(ceiling), 0.0), np.inf, above)
+        above = ceiling + (price - prediction.put(ceiling)) / prediction.cdf(ceiling)
+        above = np.where(np.equal(prediction.cdf(ceiling), 0.0), np.inf, above)
     return np.where(index <= ceiling, index, above)
 
 
 def _normal_strike(mean: Numbers, std: Numbers, price: FloatArray) -> FloatArray:
-    """The strike whose normal put is worth `price`: h(z) = price/std, where h is the put of the standard normal."""
+    """The strike at which the normal put equals `price`: h(z) = price/std, where h is the put of the standard normal."""
     standard = Normal(0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        worth = np.where(np.equal(std, 0.0), np.inf, np.divide(price, std))
-        bounded = np.clip(worth, 1e-300, _PLAIN)
+        put = np.where(np.equal(std, 0.0), np.inf, np.divide(price, std))
+        bounded = np.clip(put, 1e-300, _PLAIN)
         z = _climb(np.log(bounded), standard.log_put, standard.log_cdf, _start(bounded))
-        strike = np.where(worth == 0.0, -np.inf, mean + std * z)
-    return np.where(worth >= _PLAIN, mean + price, strike)
+        strike = np.where(put == 0.0, -np.inf, mean + std * z)
+    return np.where(put >= _PLAIN, mean + price, strike)
 
 
 def _lognormal_strike(mean: Numbers, std: Numbers, price: FloatArray) -> FloatArray:
-    """The strike whose log-normal put is worth `price`, solved for ln strike after dividing everything by e^mean."""
+    """The strike at which the log-normal put equals `price`, solved for ln strike after dividing everything by e^mean."""
     narrow = np.less(std, _NARROW)
     centred = LogNormal(0.0, np.where(narrow, 1.0, std))
     unit = np.exp(mean)
-    worth = np.clip(np.divide(price, unit), 1e-300, None)
-    # The strike is at least the worth, and for z < 0 the put is below std · h(z): both give points left of the root.
-    start = np.maximum(np.log(worth), centred.std * np.minimum(_start(worth / centred.std), 0.0))
+    put = np.clip(np.divide(price, unit), 1e-300, None)
+    # The strike is at least the put, and for z < 0 the put is below std · h(z): both give points left of the root.
+    start = np.maximum(np.log(put), centred.std * np.minimum(_start(put / centred.std), 0.0))
     log_strike = _climb(
-        np.log(worth),
+        np.log(put),
         lambda x: centred.log_put(np.exp(x)),
         lambda x: x + centred.log_cdf(np.exp(x)),
         start,
@@ -80,9 +81,9 @@ def _lognormal_strike(mean: Numbers, std: Numbers, price: FloatArray) -> FloatAr
     return np.where(narrow, np.maximum(_normal_strike(unit, unit * std, price), price), wide)
 
 
-def _start(worth: FloatArray) -> FloatArray:
-    """A z near the root of h(z) = worth: h(z) ≈ z on the right, h(z) ≈ φ(z)/z² on the left."""
-    return np.where(worth > 0.4, worth, -np.sqrt(np.maximum(-2.0 * np.log(worth) - 1.84, 0.0)))
+def _start(put: FloatArray) -> FloatArray:
+    """A z near the root of h(z) = put: h(z) ≈ z on the right, h(z) ≈ φ(z)/z² on the left."""
+    return np.where(put > 0.4, put, -np.sqrt(np.maximum(-2.0 * np.log(put) - 1.84, 0.0)))
 
 
 def _climb(

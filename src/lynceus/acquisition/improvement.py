@@ -1,59 +1,61 @@
-"""Expected improvement over the best value so far: plain, constrained, truncated at a limit, per dollar."""
+"""Expected improvement over the best value so far: plain, truncated at a constraint, and of billed runs.
+
+A billed run costs price · max(T + boot, minimum), where T is the job's own time (the modelled quantity), boot the billed time
+before it starts, and minimum the least time billed. Let f = minimum - boot be the time up to which a run costs the minimum, and
+a = best/price - boot the time at which it costs as much as the best so far. Then
+
+    (best - cost)⁺ 1{T <= deadline} = price · (a - max(T, f))⁺ 1{T <= deadline}.
+
+For a <= f it is 0. Otherwise, with k = min(a, deadline), times up to f contribute a - f and times in (f, k] contribute a - T:
+
+    E = price · (E[(a - T) 1{T <= k}] - E[(f - T) 1{T <= min(f, k)}]),
+
+because on {T <= min(f, k)} the difference of the two terms is a - f. Both expectations are truncated puts.
+"""
 
 import numpy as np
 
-from lynceus.distribution import Distribution, FloatArray, Numbers
+from lynceus.models.distribution import Distribution, Numbers
+from lynceus.space.column import FloatArray
 
 
-def expected_improvement(belief: Distribution, best: Numbers) -> FloatArray:
+def expected_improvement(prediction: Distribution, best: Numbers) -> FloatArray:
     """EI = E[(best - Y)⁺] (Jones et al. 1998, eq. 15).
 
-    >>> from lynceus.distribution import Normal
+    >>> from lynceus.models.distribution import Normal
     >>> float(expected_improvement(Normal(5.0, 0.0), best=7.0))
     2.0
     """
-    return belief.put(best)
+    return prediction.put(best)
 
 
-def log_expected_improvement(belief: Distribution, best: Numbers) -> FloatArray:
-    """ln EI, which still ranks candidates whose EI underflows (Ament et al. 2023, eq. 9)."""
-    return belief.log_put(best)
+def truncated_improvement(prediction: Distribution, best: Numbers, ceiling: Numbers) -> FloatArray:
+    """E[(best - Y)⁺ 1{Y <= ceiling}]: improvement that counts only where a constraint on the same quantity holds.
 
-
-def truncated_improvement(belief: Distribution, best: Numbers, ceiling: Numbers) -> FloatArray:
-    """E[(best - Y)⁺ 1{Y <= ceiling}]: improvement that counts only within a limit on the same quantity.
-
-    Exact where objective and limit share one model, as cost and deadline do (cost = time · price, so the deadline is a
+    Exact where objective and constraint share one model, as cost and deadline do (cost = time · price, so the deadline is a
     ceiling per row on cost); EI · P(Y <= ceiling) would count the same uncertainty twice.
     """
-    return np.maximum(belief.truncated_put(best, np.minimum(best, ceiling)), 0.0)
+    return np.maximum(prediction.truncated_put(best, np.minimum(best, ceiling)), 0.0)
 
 
-def log_truncated_improvement(belief: Distribution, best: Numbers, ceiling: Numbers) -> FloatArray:
-    """ln E[(best - Y)⁺ 1{Y <= ceiling}] = ln(put(k) + (best - k) P(Y <= k)) with k = min(best, ceiling)."""
-    reach = np.minimum(best, ceiling)
-    with np.errstate(divide="ignore"):
-        certain = np.log(np.subtract(best, reach)) + belief.log_cdf(reach)
-    return np.logaddexp(belief.log_put(reach), certain)
+def billed_improvement(
+    seconds: Distribution,
+    best: Numbers,
+    price: Numbers,
+    boot: Numbers = 0.0,
+    minimum: Numbers = 0.0,
+    deadline: Numbers = np.inf,
+) -> FloatArray:
+    """E[(best - price · max(T + boot, minimum))⁺ 1{T <= deadline}], best in dollars, price in dollars per second.
 
-
-def constrained_improvement(gain: FloatArray, *probabilities: Numbers) -> FloatArray:
-    """EIc = EI · Π P(limit j is met), for limits on separately modelled quantities (Gardner et al. 2014, eq. 5)."""
-    for probability in probabilities:
-        gain = gain * probability
-    return gain
-
-
-def capped_cost(belief: Distribution, cap: Numbers) -> FloatArray:
-    """E[min(cost, cap)]: what a run costs that will be stopped when it has cost `cap`."""
-    return belief.capped_mean(cap)
-
-
-def per_dollar(gain: FloatArray, cost: Numbers) -> FloatArray:
-    """Gain per unit of expected cost; a gain that costs nothing is worth everything, no gain is worth nothing.
-
-    >>> per_dollar(np.array([1.0, 1.0, 0.0]), np.array([4.0, 0.0, 0.0]))
-    array([0.25,  inf, 0.  ])
+    >>> from lynceus.models.distribution import LogNormal
+    >>> known = LogNormal(np.log([30.0, 90.0, 90.0]), 0.0)
+    >>> deadline = np.array([np.inf, np.inf, 80.0])
+    >>> billed_improvement(known, best=2.0, price=0.01, minimum=60.0, deadline=deadline).round(9)
+    array([1.4, 1.1, 0. ])
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.equal(gain, 0.0), 0.0, gain / np.maximum(cost, 0.0))
+    even = np.asarray(np.divide(best, price) - boot)
+    floor = np.asarray(np.subtract(minimum, boot))
+    reach = np.minimum(even, deadline)
+    gain = seconds.truncated_put(even, reach) - seconds.truncated_put(floor, np.minimum(floor, reach))
+    return np.where(even > floor, price * np.maximum(gain, 0.0), 0.0)

@@ -1,4 +1,4 @@
-"""The command line: thin skins over the library. `main` is the entry point."""
+"""The command line: one file per command, named after it. `main` is the entry point."""
 
 from lynceus.cli.app import main
 

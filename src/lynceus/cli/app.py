@@ -1,36 +1,64 @@
-"""The application: its commands, and what a mistake looks like (one line, an exit code, never a traceback)."""
+"""The application: its commands, and how mistakes are reported (one line and an exit code, never a traceback)."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
 
+from lynceus.cli import exit_codes
+from lynceus.cli.best import best
+from lynceus.cli.check import check
+from lynceus.cli.dashboard import dashboard
 from lynceus.cli.demo import demo
-from lynceus.cli.lab import lab
+from lynceus.cli.explain import explain
+from lynceus.cli.export import export
+from lynceus.cli.gc import gc
+from lynceus.cli.import_ import import_
+from lynceus.cli.init import init
+from lynceus.cli.logs import logs
+from lynceus.cli.plan import plan
+from lynceus.cli.plugins import plugins
 from lynceus.cli.policies import policies
 from lynceus.cli.prices import prices
 from lynceus.cli.replay import replay
-from lynceus.cli.studies import register
+from lynceus.cli.report import report
+from lynceus.cli.resume import resume
+from lynceus.cli.run import run
+from lynceus.cli.status import status
+from lynceus.cli.stop import stop
+from lynceus.cli.storage import storage
+from lynceus.cli.trials import trials
+from lynceus.cli.whatif import whatif
 from lynceus.errors import InfrastructureError, LynceusError
+
+PLUGIN_COMMANDS = "lynceus.commands"
+"""Entry points of other packages that add commands, each a Typer application."""
+
+_PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
+    "Try it": {"demo": demo, "replay": replay, "policies": policies},
+    "Before a search": {"init": init, "check": check, "plan": plan, "plugins": plugins},
+    "Search": {"run": run, "stop": stop, "resume": resume, "gc": gc},
+    "Monitor": {"status": status, "trials": trials, "logs": logs, "dashboard": dashboard},
+    "Results": {"best": best, "explain": explain, "whatif": whatif, "report": report},
+    "Import and export": {"export": export, "import": import_},
+}
 
 app = typer.Typer(
     name="lynceus",
-    help="Find the cheapest configuration of a recurring cloud job that is still on time.",
+    help="Find the cheapest configuration of a recurring cloud job that meets its deadline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command("demo")(demo)
-app.command("replay")(replay)
-app.command("policies")(policies)
-app.add_typer(lab)
-app.add_typer(prices)
-register(app)
-
-EXIT_INPUT, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 2, 4, 130
+for _panel, _commands in _PANELS.items():
+    for _name, _command in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(prices, name="prices", rich_help_panel="Before a search")
+app.add_typer(storage, name="storage", rich_help_panel="Import and export")
 
 
 def _version(wanted: bool) -> None:
@@ -44,24 +72,37 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Find the cheapest configuration of a recurring cloud job that is still on time."""
+    """Find the cheapest configuration of a recurring cloud job that meets its deadline."""
+
+
+def _add_plugins() -> None:
+    """Add the commands of other packages, unless a built-in command is called: finding them takes a third of its start-up time."""
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    known = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
+    if words and words[0] in known:
+        return
+    import importlib.metadata
+
+    for point in importlib.metadata.entry_points(group=PLUGIN_COMMANDS):
+        app.add_typer(point.load(), name=point.name)
 
 
 def main() -> None:
-    """Run the command line; users' mistakes become one line on stderr."""
+    """Run the command line; mistakes of the user become one line on stderr."""
     try:
+        _add_plugins()
         app()
     except InfrastructureError as error:
-        sys.exit(_complain(error, EXIT_INFRASTRUCTURE))
+        sys.exit(_report(error, exit_codes.INFRASTRUCTURE))
     except LynceusError as error:
-        sys.exit(_complain(error, EXIT_INPUT))
+        sys.exit(_report(error, exit_codes.INPUT))
     except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
+        sys.exit(exit_codes.INTERRUPTED)
 
 
-def _complain(error: LynceusError, code: int) -> int:
+def _report(error: LynceusError, code: int) -> int:
     typer.echo(f"lynceus: {' '.join(str(error).split())}", err=True)
     return code

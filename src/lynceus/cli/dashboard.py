@@ -1,4 +1,4 @@
-"""`lynceus dashboard`: every study in a browser, live, and the same as an HTTP API."""
+"""`lynceus dashboard`: all studies in a browser, live, and the HTTP API."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lynceus.cli.output import StorageOption
+from lynceus.cli.arguments import StorageOption
 from lynceus.errors import InputError
 
 if TYPE_CHECKING:
-    from lynceus.web.access import Access
+    from lynceus.server.access import Access
 
 
 def dashboard(
     address: Annotated[
-        str | None, typer.Argument(metavar="STORAGE", help="Where studies are kept; as --storage elsewhere.")
+        str | None, typer.Argument(metavar="STORAGE", help="The database with the studies, like --storage.")
     ] = None,
-    host: Annotated[
-        str, typer.Option(help="The address to listen at; others than this machine need a token.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address to listen on; other machines need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8080,
     read_token_file: Annotated[
         Path | None, typer.Option(help="A file with the token for reading; or set LYNCEUS_READ_TOKEN.")
@@ -32,20 +30,20 @@ def dashboard(
     ] = None,
     allowed_host: Annotated[
         list[str] | None,
-        typer.Option(help="A name under which the server is reached, behind a proxy. May be repeated."),
+        typer.Option(help="A name under which a proxy reaches the server. May be repeated."),
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     storage: StorageOption = None,
 ) -> None:
-    """Show every study in a browser, live, and offer the same as an HTTP API.
+    """Show all studies in a browser, live, and serve the HTTP API.
 
-    Only this machine may look and nobody may change anything, unless there are tokens.
+    Without tokens, only this machine can read, and nothing can be changed.
     """
-    from lynceus.cli.named import storage_url
-    from lynceus.ledger.sql import Storage
-    from lynceus.web.access import Access, check_exposure
-    from lynceus.web.app import create_app
-    from lynceus.web.serve import serve
+    from lynceus.library.find import storage_url
+    from lynceus.server.access import Access, check_exposure
+    from lynceus.server.app import create_app
+    from lynceus.server.serve import serve
+    from lynceus.storage.sql.storage import Storage
 
     access = Access(
         _token("read", read_token_file),
@@ -55,13 +53,15 @@ def dashboard(
     check_exposure(host, access)
     url = storage_url(address or storage)
     if access.write_token is None:
-        Storage(url, create=False).close()  # nobody could add a study to a new one: the address is misspelt
+        Storage(
+            url, create=False
+        ).close()  # without a write token a new storage would stay empty: the address is misspelt
     app = create_app(url, access=access)
-    serve(app, host, port, started=lambda url: _greet(url, access, open_browser))
+    serve(app, host, port, started=lambda url: _announce(url, access, open_browser))
 
 
 def _token(kind: str, file: Path | None) -> str | None:
-    """A token from a file or from the environment: never from the arguments, which every user of the machine can read."""
+    """A token from a file or the environment, never from the arguments, which every user of the machine can read."""
     variable = f"LYNCEUS_{kind.upper()}_TOKEN"
     if file is None:
         return os.environ.get(variable) or None
@@ -77,7 +77,7 @@ def _token(kind: str, file: Path | None) -> str | None:
 
 
 def _names(host: str, allowed: list[str] | tuple[str, ...]) -> frozenset[str]:
-    """The names under which the server answers: this machine's own, the address it listens at, and those that were given."""
+    """The host names that the server answers to: those of this machine, the address it listens on, and the allowed ones."""
     names = {"localhost", "127.0.0.1", "::1", host.strip("[]").lower(), *(name.lower() for name in allowed)}
     if host in ("0.0.0.0", "::"):
         own = socket.gethostname()
@@ -93,8 +93,8 @@ def _addresses(name: str) -> set[str]:
         return set()
 
 
-def _greet(url: str, access: Access, open_browser: bool) -> None:
-    changes = "changes need the write token" if access.write_token else "nothing can be changed (no write token is set)"
-    typer.echo(f"{url}  ·  {changes}  ·  API: {url}/api/v1/openapi.json  ·  Ctrl-C ends it", err=True)
+def _announce(url: str, access: Access, open_browser: bool) -> None:
+    changes = "changes need the write token" if access.write_token else "read-only (no write token is set)"
+    typer.echo(f"{url}  ·  {changes}  ·  API: {url}/api/v1/openapi.json  ·  Ctrl-C stops the server", err=True)
     if open_browser:
         typer.launch(url)

@@ -1,82 +1,84 @@
-"""`lynceus gc`: what is left over of studies, wherever it runs, and an end to it."""
+"""`lynceus gc`: find and remove what trials left behind."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lynceus.cli.output import Output, OutputOption, StorageOption, StudyArgument, console, print_json
+from lynceus.cli import exit_codes
+from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
+from lynceus.cli.output import Output, OutputOption, console, print_json
 
 if TYPE_CHECKING:
-    from lynceus.cli.leftovers import Leftover
-    from lynceus.cli.opened import Opened
-
-EXIT_INFRASTRUCTURE = 4
+    from lynceus.library.leftovers import Leftover
+    from lynceus.library.open_study import OpenStudy
 
 
 def gc(
     study: StudyArgument = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; otherwise leftovers are only listed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them; otherwise leftovers are only listed.")] = False,
     outputs: Annotated[
-        bool, typer.Option("--outputs", help="Also what settled trials wrote (their results stay).")
+        bool, typer.Option("--outputs", help="Also the output of settled trials (their results stay).")
     ] = False,
     abandoned: Annotated[
-        bool, typer.Option("--abandoned", help="Also open trials that nobody works on; they count as stopped by you.")
+        bool, typer.Option("--abandoned", help="Also open trials without a worker; they count as stopped by the user.")
     ] = False,
     strangers: Annotated[
-        bool, typer.Option("--strangers", help="Also what belongs to studies that this storage does not hold.")
+        bool, typer.Option("--strangers", help="Also what belongs to studies that this storage does not have.")
     ] = False,
     storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List jobs, processes, machines and directories that no open trial needs, of one study or of all; end them with --yes."""
-    from lynceus.cli.leftovers import abandoned as abandoned_trials
-    from lynceus.cli.leftovers import end_abandoned, find_leftovers, remove_leftovers
-    from lynceus.job.secrets import known_secrets
+    """List jobs, processes, machines and directories that no open trial needs, of one study or of all; remove them with --yes."""
+    from lynceus.jobfile.secrets import known_secrets
+    from lynceus.library.leftovers import abandoned_trials, end_abandoned, find_leftovers, remove_leftovers
 
     studies = _studies(study, storage)
-    alone = {one.name: trials for one in studies if (trials := abandoned_trials(one))}
+    open_trials = {one.name: numbers for one in studies if (numbers := abandoned_trials(one))}
     if yes and abandoned:
         for one in studies:
-            if one.name in alone:
+            if one.name in open_trials:
                 end_abandoned(one, known_secrets(one.prepared.job))
-    unseen: dict[str, str] = {}
-    found = find_leftovers(studies, unseen, outputs=outputs, strangers=strangers)
+    found, unreachable = find_leftovers(studies, outputs=outputs, strangers=strangers)
     if yes:
         remove_leftovers(found)
     leftovers = [one.leftover for one in found]
     if output is Output.JSON:
-        print_json({"removed": yes, "leftovers": leftovers, "abandoned": alone, "unseen": unseen})
+        print_json({"removed": yes, "leftovers": leftovers, "abandoned": open_trials, "unseen": unreachable})
     else:
-        _show(leftovers, alone, ended=abandoned, done=yes, name=studies[0].name if len(studies) == 1 else "all studies")
-    for name, reason in unseen.items():
+        _print_abandoned(open_trials, ended=yes and abandoned)
+        _print_leftovers(leftovers, removed=yes)
+        if not leftovers and not open_trials:
+            typer.echo(f"{studies[0].name if len(studies) == 1 else 'all studies'}: nothing is left over.")
+    for name, reason in unreachable.items():
         typer.echo(f"lynceus: {name}: its executor cannot be asked what is left: {reason}", err=True)
-    if unseen:
-        raise typer.Exit(EXIT_INFRASTRUCTURE)
+    if unreachable:
+        raise typer.Exit(exit_codes.INFRASTRUCTURE)
 
 
-def _show(leftovers: list[Leftover], alone: dict[str, list[int]], *, ended: bool, done: bool, name: str) -> None:
+def _print_abandoned(open_trials: Mapping[str, Sequence[int]], *, ended: bool) -> None:
+    for study, numbers in open_trials.items():
+        then = "ended" if ended else f"continue with 'lynceus resume {study}', or end them with --abandoned"
+        typer.echo(f"{study}: open trials without a worker: {', '.join(map(str, numbers))} ({then})")
+
+
+def _print_leftovers(leftovers: Sequence[Leftover], *, removed: bool) -> None:
     out = console()
-    for study, trials in alone.items():
-        what = ", ".join(map(str, trials))
-        then = "ended" if done and ended else f"continue with 'lynceus resume {study}', or end them with --abandoned"
-        out.print(f"{study}: open trials that nobody works on: {what} ({then})", markup=False)
     for left in leftovers:
         out.print(f"{left.study}: {left.kind} {left.where} ({left.why})", markup=False)
     if leftovers:
-        out.print("ended and removed." if done else "nothing was touched; add --yes to end and remove them.")
-    elif not alone:
-        typer.echo(f"{name}: nothing is left over.")
+        out.print("Ended and removed." if removed else "Nothing was changed; add --yes to end and remove them.")
 
 
-def _studies(named: str | None, storage: str | None) -> list[Opened]:
-    """The study that was named, or all that the storage holds."""
-    from lynceus.cli.named import storage_url
-    from lynceus.cli.opened import open_study, opened
-    from lynceus.ledger.sql import Storage
+def _studies(named: str | None, storage: str | None) -> list[OpenStudy]:
+    """The named study, or all studies of the storage."""
+    from lynceus.library.find import storage_url
+    from lynceus.library.open_study import open_record
+    from lynceus.storage.sql.storage import Storage
 
     if named is not None:
-        return [open_study(named, storage)]
-    kept = Storage(storage_url(storage), create=False)
-    return [opened(kept, record) for record in kept.studies()]
+        return [named_study(named, storage)]
+    opened = Storage(storage_url(storage), create=False)
+    return [open_record(opened, record) for record in opened.studies()]

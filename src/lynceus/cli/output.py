@@ -1,4 +1,4 @@
-"""How results are printed: for people (tables, lines) or for programs (JSON)."""
+"""How results are printed: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ import enum
 import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lynceus.plain import finite
+from lynceus.analysis.documents.json import to_json
+from lynceus.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-_WIDE = 160
-"""Columns when nobody looks: a file or a pipe should not get broken lines."""
+_PIPE_COLUMNS = 160
+"""Width when standard output is not a terminal: lines in files and pipes should not be broken."""
+NARROW_COLUMNS = 100
+"""Below this width, tables leave out their least important columns instead of cutting every cell."""
+PARAMS_COLUMNS = 12
+"""The least width of a column with configurations, whose cells are broken into lines."""
 
 
 class Output(enum.StrEnum):
@@ -27,43 +34,61 @@ class Output(enum.StrEnum):
 
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to print the result.")]
-StorageOption = Annotated[
-    str | None,
-    typer.Option(
-        "--storage",
-        envvar="LYNCEUS_STORAGE",
-        help="Where studies are kept: sqlite:///lynceus.db or postgresql+psycopg://…",
-    ),
-]
-StudyArgument = Annotated[
-    str | None, typer.Argument(help="The name of a study, or its job file; may be left out when there is only one.")
-]
 
 
-def console() -> Console:
-    """Standard output; wide when it is not a terminal."""
+def console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Standard output (or standard error); wide when it is not a terminal."""
     from rich.console import Console
 
-    plain = Console(highlight=False)
-    return plain if plain.is_terminal else Console(width=_WIDE, highlight=False)
+    found = Console(highlight=False, stderr=stderr, quiet=quiet)
+    return found if found.is_terminal else Console(width=_PIPE_COLUMNS, highlight=False, stderr=stderr, quiet=quiet)
+
+
+def fact_table() -> Table:
+    """A table without lines: names on the left, facts on the right."""
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON; what is infinite or not known becomes null."""
-    typer.echo(json.dumps(finite(value), indent=2, ensure_ascii=False))
+    """Print a value as JSON; infinite and unknown numbers become null."""
+    typer.echo(json.dumps(to_json(value), indent=2, ensure_ascii=False))
 
 
-def words(params: Mapping[str, object]) -> str:
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that the user named."""
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"{path}: the file cannot be written: {error.strerror}; choose another path.") from None
+
+
+def params_text(params: Mapping[str, object]) -> str:
     """A configuration in one line.
 
-    >>> words({"vm": "large", "nodes": 4})
+    >>> params_text({"vm": "large", "nodes": 4})
     'vm=large nodes=4'
     """
     return " ".join(f"{name}={value}" for name, value in params.items())
 
 
+def objective_text(objective: str | None, value: float | None) -> str:
+    """A value of an objective such as `minimize cost`, with its unit."""
+    from lynceus.problem.units import format_duration, format_money
+
+    if value is None or objective is None or math.isnan(value):
+        return "—"
+    if objective.endswith(" cost"):
+        return format_money(value)
+    return format_duration(value) if objective.endswith(" time") else f"{value:.5g}"
+
+
 def percent(share: float) -> str:
-    """A probability for people: never 0 % or 100 % when it is not exactly that.
+    """A probability or a share; 0 % and 100 % only when it is exactly that.
 
     >>> percent(0.997), percent(0.42), percent(float("nan"))
     ('> 99 %', '42 %', 'unknown')
@@ -75,3 +100,12 @@ def percent(share: float) -> str:
     if 0 < share < 0.01:
         return "< 1 %"
     return f"{share:.0%}".replace("%", " %")
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "run"), counted(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -6,10 +6,10 @@ from lynceus.cli.output import Output, OutputOption, console, print_json
 
 
 def plugins(output: OutputOption = Output.TABLE) -> None:
-    """List executors: those that come with Lynceus, and those of other packages; for one that cannot be used, the reason."""
+    """List executors: those of Lynceus and those of other packages; for one that cannot be used, the reason."""
     from rich.table import Table
 
-    from lynceus.plugins import executor_plugins
+    from lynceus.executors.registry import executor_plugins
 
     found = executor_plugins()
     if output is Output.JSON:

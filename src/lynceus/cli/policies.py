@@ -1,14 +1,17 @@
-"""`lynceus policies`: the table of presets, and the parts of each."""
+"""`lynceus policies`: the presets, and the parts of each."""
 
 from __future__ import annotations
 
 import enum
+import json
 from typing import Annotated
 
 import typer
 
+from lynceus.cli.output import console
 
-class Output(enum.StrEnum):
+
+class PolicyFormat(enum.StrEnum):
     """How policies are printed."""
 
     TABLE = "table"
@@ -17,34 +20,30 @@ class Output(enum.StrEnum):
 
 
 def policies(
-    name: Annotated[str | None, typer.Argument(help="A preset; its parts are printed.")] = None,
-    lookahead: Annotated[int | None, typer.Option(help="Runs that the policy looks ahead.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A preset; prints its parts.")] = None,
+    lookahead: Annotated[int | None, typer.Option(help="How many runs the policy looks ahead.")] = None,
     timeout: Annotated[str | None, typer.Option(help="Another timeout: none, tg, linear, ideal, …")] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.TABLE,
+    output: Annotated[PolicyFormat, typer.Option("--output", "-o", help="How to print.")] = PolicyFormat.TABLE,
 ) -> None:
-    """List the policies, or print the parts of one as a policy file that can be changed and replayed."""
-    import json
+    """List the policies, or print the parts of one as a policy file to edit and replay."""
+    from lynceus.policy.policy_file import describe
+    from lynceus.policy.presets import all_presets, preset
 
-    import yaml
-
-    from lynceus.policy import PRESETS, preset
-    from lynceus.policy.compose import describe
-
-    if name is None and output is Output.TABLE:
+    if name is None and output is PolicyFormat.TABLE:
         from rich.table import Table
 
-        from lynceus.cli.result import console
-
-        table = Table("policy", "what it is")
-        for key, row in PRESETS.items():
+        table = Table("policy", "description")
+        for key, row in all_presets().items():
             table.add_row(key, row.summary)
         console().print(table)
         return
     if name is None:
-        parts: object = [describe(preset(key, lookahead, timeout)) for key in PRESETS]
+        parts: object = [describe(preset(key, lookahead, timeout)) for key in all_presets()]
     else:
         parts = describe(preset(name, lookahead, timeout))
-    if output is Output.JSON:
+    if output is PolicyFormat.JSON:
         typer.echo(json.dumps(parts, indent=2))
     else:
+        import yaml
+
         typer.echo(yaml.safe_dump(parts, sort_keys=False, allow_unicode=True, width=100), nl=False)

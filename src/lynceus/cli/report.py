@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from lynceus.cli.output import StorageOption, StudyArgument
-from lynceus.errors import InputError
+from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
+from lynceus.cli.output import write_file
 
 
 def report(
@@ -18,16 +18,11 @@ def report(
     ] = None,
     storage: StorageOption = None,
 ) -> None:
-    """Write one self-contained HTML file with interactive plots; it needs no network."""
-    from lynceus.cli.opened import open_study
-    from lynceus.report_page import page, report_documents
-    from lynceus.view import subject_of
+    """Write a self-contained HTML file with interactive plots; it needs no network."""
+    from lynceus.library.study_context import study_context
+    from lynceus.reports.page import page, report_documents
 
-    one = open_study(study, storage)
+    one = named_study(study, storage)
     target = file or Path(f"{one.name}.html")
-    text = page(f"{one.name} · Lynceus", report_documents(subject_of(one)))
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{target}: the file cannot be written: {error.strerror}; choose another place.") from None
-    typer.echo(f"{target} is written.")
+    write_file(target, page(f"{one.name} · Lynceus", report_documents(study_context(one))).encode())
+    typer.echo(f"Wrote {target}.")

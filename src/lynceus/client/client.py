@@ -1,4 +1,4 @@
-"""The way to a server of studies."""
+"""The client for a server of studies."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Client:
         study = client.study("nightly-sessions")
         study.optimize(run_my_job)
 
-    Requests are sent again while the server cannot be reached, for at most `patience_s`, and are done once.
-    The token may also stand in the variable LYNCEUS_TOKEN.
+    Requests are repeated for up to `patience_s` seconds while the server cannot be reached, and take effect once.
+    The token may also be in the environment variable LYNCEUS_TOKEN.
     """
 
     def __init__(
@@ -30,15 +30,15 @@ class Client:
         self._http = Http(url, token, timeout_s, patience_s)
 
     def __repr__(self) -> str:
-        return f"Client({self._http.url!r})"  # and never the token
+        return f"Client({self._http.url!r})"  # never the token
 
     def studies(self) -> list[dict[str, Any]]:
-        """Every study: name, state, money, trials, the best so far."""
+        """Every study: name, state, money, trials, best so far."""
         found: list[dict[str, Any]] = self._http.get("studies")["studies"]
         return found
 
     def study(self, name: str) -> RemoteStudy:
-        """A study that the server has."""
+        """An existing study."""
         self._http.get("studies", name)
         return RemoteStudy(name, self._http)
 
@@ -52,7 +52,7 @@ class Client:
 
 
 def _text(job: str | Path) -> str:
-    """The text of a job file; a text of one line is taken for a path."""
+    """The text of a job file; a string of one line is a path."""
     if isinstance(job, str) and "\n" in job:
         return job
     try:

@@ -1,4 +1,4 @@
-"""The same job and budget with other policies and other luck, in processes of their own."""
+"""The same job and budget with other policies and other seeds, in processes of their own."""
 
 from __future__ import annotations
 
@@ -11,95 +11,95 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 
-from lynceus.demo.course import Course, course_of, run_study
 from lynceus.demo.job import demo_job
+from lynceus.demo.trajectory import Trajectory, run_study, trajectory_of
 
 BASELINES = ("bo", "random")
 QUICK = frozenset({"bo", "random", "random+timeouts", "sweep"})
-"""Policies whose decisions take about a millisecond, so that more seeds fit into the demo's minute."""
-PURSE = 3.0
-"""Baselines may spend this multiple of the budget, so that it can be said what they need and not only that the budget is too little."""
-NEAR = 1.10
-"""As near to the optimum as people usually ask for."""
+"""Policies that decide within about a millisecond, so that more seeds fit into the demo's minute."""
+BASELINE_BUDGETS = 3.0
+"""Baselines may spend this multiple of the budget, to measure what they need."""
+NEAR_OPTIMUM = 1.10
+"""The distance from the optimum at which policies are compared."""
 
 
 @dataclass(frozen=True)
-class Task:
-    """One exploration to make; small, so that it travels to another process."""
+class Search:
+    """One search to run; small, so that it can be sent to another process."""
 
     policy: str
     seed: int
     job_seed: int
     budget_usd: float
 
-    def run(self) -> Course:
-        """Make it."""
+    def run(self) -> Trajectory:
+        """Run the search."""
         job = demo_job(self.job_seed, self.budget_usd)
-        return course_of(job, self.policy, self.seed, run_study(job, self.policy, self.seed).history)
+        return trajectory_of(job, self.policy, self.seed, run_study(job, self.policy, self.seed).observations)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a policy came to over several seeds."""
+    """The result of a policy over several seeds."""
 
     policy: str
     seeds: int
-    arrived: int
-    """Seeds that came as near as asked for."""
+    reached: int
+    """Seeds that got near the optimum."""
     usd_until_near: float
-    """Median of the money spent until then; infinite when most never got there."""
-    most_usd: float
-    """What each exploration was allowed to spend."""
-    final: float
-    """Median distance when the budget was spent: cost of the incumbent over that of the optimum."""
+    """Median of the money spent until then; infinite when most seeds did not get there."""
+    budget_usd: float
+    """What each search was allowed to spend."""
+    final_distance: float
+    """Median distance once the job's budget was spent: cost of the incumbent divided by that of the optimum."""
 
 
-def tasks(policy: str, seed: int, budget_usd: float, seeds: int) -> list[Task]:
-    """The baselines and the chosen policy, `seeds` explorations each (twice that where it is quick, and those first).
+def searches(policy: str, seed: int, budget_usd: float, seeds: int) -> list[Search]:
+    """The baselines and the chosen policy with `seeds` seeds each (quick policies with twice as many, and first).
 
-    The chosen policy's first seed is missing: that is the exploration which is being watched.
+    The first seed of the chosen policy is left out: the user watches that search.
     """
-    made = []
+    found = []
     for name in sorted(dict.fromkeys((*BASELINES, policy)), key=lambda name: name not in QUICK):
-        usd = budget_usd * (1.0 if name == policy else PURSE)
+        usd = budget_usd * (1.0 if name == policy else BASELINE_BUDGETS)
         count = seeds * (2 if name in QUICK else 1)
-        made += [Task(name, seed + turn, seed, usd) for turn in range(count) if (name, turn) != (policy, 0)]
-    return made
+        found += [Search(name, seed + turn, seed, usd) for turn in range(count) if (name, turn) != (policy, 0)]
+    return found
 
 
 @contextmanager
-def background(work: Sequence[Task], workers: int | None = None) -> Iterator[Iterator[Course]]:
-    """Courses in the order in which they get ready; what is unfinished when the block ends is dropped."""
+def background(work: Sequence[Search], workers: int | None = None) -> Iterator[Iterator[Trajectory]]:
+    """Trajectories in the order in which they finish; unfinished searches end with the context."""
     count = workers or max(1, min(2, os.cpu_count() or 1))
     with multiprocessing.get_context("spawn").Pool(count, initializer=_one_thread) as pool:
-        yield pool.imap_unordered(Task.run, work)
+        yield pool.imap_unordered(Search.run, work)
 
 
-def collect(courses: Iterator[Course], patience_s: float) -> Iterator[Course]:
-    """Courses until `patience_s` have passed."""
-    until = time.monotonic() + patience_s
+def collect(trajectories: Iterator[Trajectory], timeout_s: float) -> Iterator[Trajectory]:
+    """Trajectories that finish within `timeout_s`."""
+    until = time.monotonic() + timeout_s
     while True:
         try:
-            yield courses.next(timeout=max(0.0, until - time.monotonic()))  # type: ignore[attr-defined]
+            yield trajectories.next(timeout=max(0.0, until - time.monotonic()))  # type: ignore[attr-defined]
         except (StopIteration, multiprocessing.TimeoutError):
             return
 
 
-def in_order(courses: Sequence[Course]) -> list[Course]:
-    """The policy of the first course, then the others by name, each by seed: however the processes were scheduled."""
-    return sorted(courses, key=lambda one: (one.policy != courses[0].policy, one.policy, one.seed))
+def in_order(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """The policy of the first trajectory, then the others by name, each by seed: independent of scheduling."""
+    return sorted(trajectories, key=lambda one: (one.policy != trajectories[0].policy, one.policy, one.seed))
 
 
-def summarise(courses: Sequence[Course], near: float, budget_usd: float) -> list[Summary]:
+def summarise(trajectories: Sequence[Trajectory], near: float, budget_usd: float) -> list[Summary]:
     """One line per policy, in order of appearance; the first is the chosen one."""
     lines = []
-    for policy in dict.fromkeys(course.policy for course in courses):
-        own = [course for course in courses if course.policy == policy]
-        until = [course.spent_until(near) for course in own]
-        arrived = sum(map(math.isfinite, until))
-        most_usd = budget_usd * (1.0 if policy == courses[0].policy else PURSE)
-        final = median(course.distance_after(budget_usd) for course in own)
-        lines.append(Summary(policy, len(own), arrived, median(until), most_usd, final))
+    for policy in dict.fromkeys(one.policy for one in trajectories):
+        own = [one for one in trajectories if one.policy == policy]
+        until = [one.spent_until(near) for one in own]
+        reached = sum(map(math.isfinite, until))
+        allowed_usd = budget_usd * (1.0 if policy == trajectories[0].policy else BASELINE_BUDGETS)
+        final = median(one.distance_after(budget_usd) for one in own)
+        lines.append(Summary(policy, len(own), reached, median(until), allowed_usd, final))
     return lines
 
 

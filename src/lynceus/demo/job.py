@@ -1,4 +1,4 @@
-"""A recurring Spark-like job that exists only as formulas: what each configuration would take, with the shapes of real clusters.
+"""A synthetic, recurring Spark-like job: formulas for the running time of each configuration, shaped like those of real clusters.
 
 The job reads `INPUT_GB`, keeps `CACHED_GB` in memory and works through `STAGES` rounds of computing and shuffling. With m nodes,
 C cores in use of relative speed v, E executors and P shuffle partitions a run takes
@@ -8,8 +8,8 @@ C cores in use of relative speed v, E executors and P shuffle partitions a run t
     serial   s₀                                              the driver: planning, committing the result (Amdahl)
     compute  W · (1 + codec) · (1 + gc) / (C · v)            parallel work; the codec and large heaps take processor time
     lumps    ⌈P / C⌉ · C / P                                 the last wave of tasks leaves cores idle (too few partitions)
-    skew     1 + κ · √(C / P)                                the largest partition is the longer, the fewer there are
-    spill    1 + a · ln(1 + e^(b · (need / have − 1))) / b   memory cliff: nothing below need = have, steep above
+    skew     1 + κ · √(C / P)                                the fewer partitions, the larger the largest one
+    spill    1 + a · ln(1 + e^(b · (need / have − 1))) / b   memory cliff: flat below need = have, steep above
     shuffle  STAGES · V · ratio · (m − 1) / m / (m · B)      all-to-all: each node sends (m − 1)/m of its share over its own link
     talk     STAGES · (c₁ · log₂ m + c₂ · m)                 trees of broadcasts, and one connection per peer
     tasks    STAGES · P · (c₃ + c₄ · m)                      the driver starts tasks one by one and tracks P · m shuffle blocks
@@ -28,10 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lynceus.demo.machines import MACHINES
-from lynceus.executor import Measurements
-from lynceus.problem import Budget, Limit, Problem
-from lynceus.randomness import generator
-from lynceus.space import Categorical, Computed, Joined, Ordinal, Space
+from lynceus.executors.table import Measurements
+from lynceus.models.seeds import generator
+from lynceus.problem.budget import Budget
+from lynceus.problem.objective import Constraint
+from lynceus.problem.problem import Problem
+from lynceus.space.derived import Computed, Joined
+from lynceus.space.parameter import Categorical, Ordinal
+from lynceus.space.table import Space
 
 FloatArray = NDArray[np.float64]
 
@@ -68,7 +72,7 @@ TICK_S = 30.0
 
 @dataclass(frozen=True)
 class Job:
-    """A problem and what every configuration of it really takes."""
+    """A problem and the running time of every configuration."""
 
     problem: Problem
     measured: Measurements
@@ -78,16 +82,16 @@ class Job:
     def cost_usd(self) -> FloatArray:
         """Dollars of a full run, `[q]`."""
         seconds, price = self.measured.seconds, self.problem.price
-        return self.problem.tariff.charges(seconds, price)
+        return self.problem.billing.charges(seconds, price)
 
     @property
     def optimum_usd(self) -> float:
-        """What the cheapest configuration that meets the deadline costs per run."""
+        """Dollars per run of the cheapest configuration that meets the deadline."""
         return float(self.cost_usd[self.on_time].min())
 
     @property
     def optimum_row(self) -> int:
-        """That configuration."""
+        """The row of that configuration."""
         return int(np.argmin(np.where(self.on_time, self.cost_usd, np.inf)))
 
     @property
@@ -100,18 +104,18 @@ def demo_job(seed: int = 0, budget_usd: float = BUDGET_USD, noise: float = NOISE
     """The job of the demo; `seed` fixes the noise of its runs.
 
     >>> job = demo_job()
-    >>> len(job.problem.space), str(job.problem.limits[0])
+    >>> len(job.problem.space), str(job.problem.constraints[0])
     (492, 'time <= 8m')
     """
     space = demo_space()
-    luck = generator(seed, "demo", "noise").standard_normal(len(space))
-    seconds = run_seconds(space) * np.exp(noise * luck)
-    problem = Problem(space, limits=(Limit("time", DEADLINE_S),), budget=Budget(budget_usd))
+    normal = generator(seed, "demo", "noise").standard_normal(len(space))
+    seconds = run_seconds(space) * np.exp(noise * normal)
+    problem = Problem(space, constraints=(Constraint("time", DEADLINE_S),), budget=Budget(budget_usd))
     return Job(problem, Measurements(seconds, progress=_progress(seconds), tick_s=TICK_S), seed)
 
 
 def demo_space() -> Space:
-    """Machine type and count, memory per executor, shuffle partitions, codec; without what does not fit."""
+    """Machine type and count, memory per executor, shuffle partitions, codec; without impossible combinations."""
     return Space.build(
         [
             Categorical("machine", tuple(MACHINES)),
@@ -155,12 +159,12 @@ def run_seconds(space: Space) -> FloatArray:
 
 
 def held_gb(executors: FloatArray, tasks_at_once: FloatArray, partitions: FloatArray) -> FloatArray:
-    """What one executor has to hold: its share of the cache, and the working sets of the tasks that run in it."""
+    """Gigabytes that one executor has to hold: its share of the cache, and the working sets of its running tasks."""
     return CACHED_GB / executors + tasks_at_once * EXPANSION * INPUT_GB / STAGES / partitions
 
 
 def spill(need_gb: FloatArray, have_gb: FloatArray) -> FloatArray:
-    """How much longer work takes when it does not fit: 1 below the cliff, then a times the overflow, with a rounded edge.
+    """Slowdown of work that does not fit into memory: 1 below the cliff, then a times the overflow, with a rounded edge.
 
     >>> spill(np.array([0.5, 1.0, 3.0]), np.array([1.0, 1.0, 1.0])).round(2).tolist()
     [1.0, 1.29, 11.0]
@@ -170,12 +174,12 @@ def spill(need_gb: FloatArray, have_gb: FloatArray) -> FloatArray:
 
 
 def garbage(executor_gb: FloatArray) -> FloatArray:
-    """Share of time that large heaps spend collecting garbage."""
+    """Share of time that large heaps spend on garbage collection."""
     return 0.015 * np.maximum(executor_gb - 4.0, 0.0)
 
 
 def _progress(seconds: FloatArray) -> tuple[tuple[float, ...], ...]:
-    """Fraction done at every tick: fast at first, saturating, 1 at the tick at which the run is found to have ended."""
+    """Fraction done at every tick: fast at first, saturating, 1 at the first tick after the end."""
     return tuple(tuple(done(np.arange(1, np.ceil(total / TICK_S) + 1) * TICK_S / total).tolist()) for total in seconds)
 
 

@@ -1,4 +1,4 @@
-"""A small catalog of invented machines, priced like those that large clouds rent out."""
+"""A small catalog of fictional machines with prices like those of large clouds."""
 
 from __future__ import annotations
 

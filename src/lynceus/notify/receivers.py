@@ -1,4 +1,4 @@
-"""Ways to tell people. A receiver raises `UndeliveredError` with a reason in which no address and no secret stands."""
+"""Receivers of notifications. Their errors contain no address and no secret."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ from email.utils import formatdate, make_msgid
 from typing import Any, Protocol
 
 from lynceus.errors import MissingExtraError
-from lynceus.notify.occasions import Occasion
+from lynceus.notify.events import Event
 
 TIMEOUT_S = 10.0
-"""How long a receiver may take."""
+"""Seconds that a receiver may take."""
 
 
 class UndeliveredError(Exception):
-    """The message did not arrive; the reason names no address and no secret."""
+    """The message was not delivered; the reason contains no address and no secret."""
 
 
 class Receiver(Protocol):
-    """Somebody who is told."""
+    """A destination of notifications."""
 
     @property
     def name(self) -> str:
-        """Without its address: `webhook 1`."""
+        """A name without the address: `webhook 1`."""
 
-    def tell(self, occasion: Occasion) -> None:
+    def send(self, event: Event) -> None:
         """Deliver, or raise `UndeliveredError`."""
 
 
 @dataclass(frozen=True)
 class Webhook:
-    """A POST of a JSON object. Its field `text` is what chats such as Slack and Mattermost show."""
+    """Sends a JSON object with POST. Chats such as Slack and Mattermost show its field `text`."""
 
     name: str
     url: str = field(repr=False)
 
-    def tell(self, occasion: Occasion) -> None:
-        """Deliver; only an answer that means success counts."""
+    def send(self, event: Event) -> None:
+        """Deliver; any status other than success is an error."""
         headers = {"Content-Type": "application/json", "User-Agent": "lynceus"}
         try:
-            request = urllib.request.Request(self.url, json.dumps(occasion.facts).encode(), headers, method="POST")
+            request = urllib.request.Request(self.url, json.dumps(event.facts).encode(), headers, method="POST")
             if request.type not in ("http", "https"):
-                raise UndeliveredError("its address does not begin with http:// or https://")
+                raise UndeliveredError("the address does not begin with http:// or https://")
             with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_S):
                 return
         except urllib.error.HTTPError as error:
             with error:
-                raise UndeliveredError(f"it answered {error.code}") from None
+                raise UndeliveredError(f"the server answered {error.code}") from None
         except (OSError, ValueError) as error:
-            raise UndeliveredError(_kind(error)) from None
+            raise UndeliveredError(_describe(error)) from None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *given: Any) -> None:
-        """An address with a secret in it goes to nobody else."""
+        """Do not follow: the address may contain a secret."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class Mail:
     password: str | None = field(default=None, repr=False)
     name: str = "mail"
 
-    def tell(self, occasion: Occasion) -> None:
+    def send(self, event: Event) -> None:
         """Deliver to the mail server."""
         message = EmailMessage()
-        message["Subject"] = " ".join(occasion.title.split())
+        message["StudyContext"] = " ".join(event.title.split())
         message["From"], message["To"] = self.sender, ", ".join(self.to)
         message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain="lynceus.invalid")
-        message.set_content(occasion.text + "\n")
+        message.set_content(event.text + "\n")
         try:
             with self._connected() as server:
                 if self.security == "starttls":
@@ -94,7 +94,7 @@ class Mail:
         except smtplib.SMTPResponseException as error:
             raise UndeliveredError(f"the mail server answered {error.smtp_code}") from None
         except (OSError, smtplib.SMTPException, ValueError) as error:
-            raise UndeliveredError(_kind(error)) from None
+            raise UndeliveredError(_describe(error)) from None
 
     def _connected(self) -> smtplib.SMTP:
         if self.security == "tls":
@@ -105,33 +105,33 @@ class Mail:
 
 @dataclass(frozen=True)
 class Apprise:
-    """Whatever the package apprise reaches: chats, phones, desktops."""
+    """Any service that the package apprise supports: chats, phones, desktops."""
 
     name: str
     url: str = field(repr=False)
 
-    def tell(self, occasion: Occasion) -> None:
+    def send(self, event: Event) -> None:
         """Deliver."""
         try:
             import apprise
         except ImportError:
             raise MissingExtraError("Messages through apprise", "notify") from None
-        # It writes addresses into its log.
+        # apprise writes addresses into its log.
         logging.getLogger("apprise").disabled = True
         try:
             messenger = apprise.Apprise()
             if not messenger.add(self.url):
-                raise UndeliveredError("apprise does not understand its address")
-            if not messenger.notify(title=occasion.title, body=occasion.text):
+                raise UndeliveredError("apprise does not know this kind of address")
+            if not messenger.notify(title=event.title, body=event.text):
                 raise UndeliveredError("apprise could not deliver it")
         except UndeliveredError:
             raise
-        except Exception as error:  # plugins of a hundred services: whatever they raise, the study goes on
-            raise UndeliveredError(_kind(error)) from None
+        except Exception as error:  # plugins of a hundred services may raise anything
+            raise UndeliveredError(_describe(error)) from None
 
 
-def _kind(error: BaseException) -> str:
-    """What went wrong, without the text of the error: that may hold the address."""
+def _describe(error: BaseException) -> str:
+    """What went wrong, without the text of the error, which may contain the address."""
     reason = getattr(error, "reason", None)
     inner = reason if isinstance(reason, OSError) else error
     text = inner.strerror if isinstance(inner, OSError) and inner.strerror else type(inner).__name__

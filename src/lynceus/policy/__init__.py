@@ -1,27 +1,9 @@
-"""Policies: records of parts, a table of presets, and the two pure functions that use them."""
+"""Policies: which configuration to run next, when to stop a run, when to stop the search, what to recommend."""
 
-from lynceus.history import Because, Stopped
-from lynceus.policy.answer import BestPredicted, BestSeen
-from lynceus.policy.decide import absorb, affordable_seconds, decide, order_of, used_up, worthwhile
 from lynceus.policy.policy import Policy
-from lynceus.policy.presets import PRESETS, TIMEOUTS, preset
-from lynceus.policy.recommend import Recommendation, recommend
+from lynceus.policy.presets import PRESETS, preset
+from lynceus.policy.recommendation import Recommendation
+from lynceus.policy.retries import RetryRules
+from lynceus.policy.timeouts.by_name import TIMEOUTS
 
-__all__ = [
-    "PRESETS",
-    "TIMEOUTS",
-    "Because",
-    "BestPredicted",
-    "BestSeen",
-    "Policy",
-    "Recommendation",
-    "Stopped",
-    "absorb",
-    "affordable_seconds",
-    "decide",
-    "order_of",
-    "preset",
-    "recommend",
-    "used_up",
-    "worthwhile",
-]
+__all__ = ["PRESETS", "TIMEOUTS", "Policy", "Recommendation", "RetryRules", "preset"]

@@ -1,51 +1,55 @@
-"""Systems that others built, as rows of the table of presets: what Lynceus is measured against."""
+"""Published systems that Lynceus is compared with, as rows of the table of presets."""
 
 from __future__ import annotations
 
-from lynceus.acquisition.gains import ConstrainedImprovement
-from lynceus.choose import Amount, FirstOf, LatinHypercube, Rollout, Uniform, UniformRows
-from lynceus.choose.disjoint import Disjoint
-from lynceus.choose.scale_out import LowestPredicted, OptimalDesign
+from lynceus.acquisition.functions import ConstrainedImprovement
 from lynceus.errors import InputError
+from lynceus.models.metric_trees import MetricTrees
+from lynceus.models.past_pairs import PastPairs
+from lynceus.models.scale_out import ScaleOut
+from lynceus.models.trees import Trees
+from lynceus.policy.designs import Amount, LatinHypercube, UniformRows
+from lynceus.policy.planners.disjoint import Disjoint
+from lynceus.policy.planners.ernest import LowestPredicted, OptimalDesign
+from lynceus.policy.planners.lookahead import Lookahead
+from lynceus.policy.planners.simple import FirstOf, Uniform
 from lynceus.policy.policy import Policy
-from lynceus.stopping import SmallGain
-from lynceus.surrogate.metric_trees import MetricTrees
-from lynceus.surrogate.past_pairs import PastPairs
-from lynceus.surrogate.scale_out import ScaleOut
-from lynceus.surrogate.trees import Trees
-from lynceus.timeout import LowerBound, NoCap, Timeout
+from lynceus.policy.stopping import SmallImprovement
+from lynceus.policy.timeouts.by_name import TIMEOUTS
+from lynceus.policy.timeouts.timeout import Timeout
 
-_NONE = Timeout(NoCap(), LowerBound())
 JOB_PARAMETERS = ("learning_rate", "batch_size", "sync", "data_fraction")
-"""What is not the cluster, in the jobs that ship."""
+"""Parameters of the shipped jobs that do not describe the cluster."""
 
 
 def disjoint(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
-    """Parameters on a random reference cluster first, then the cluster; EIc per dollar inside both."""
-    inner = Rollout(ConstrainedImprovement(), depth=lookahead or 0)
-    return Policy("disjoint", Disjoint(inner, JOB_PARAMETERS), Trees(), timeout or _NONE)
+    """Job parameters on a random reference cluster first, then the cluster; EIc per dollar in both steps."""
+    inner = Lookahead(ConstrainedImprovement(), depth=lookahead or 0)
+    return Policy("disjoint", Disjoint(inner, JOB_PARAMETERS), Trees(), timeout or TIMEOUTS["none"])
 
 
 def arrow(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
-    """Plain Bayesian optimisation on extra-trees over pairs of runs, which also read what runs reported (Arrow)."""
+    """Plain Bayesian optimization on extra-trees over pairs of runs, with reported metrics as features (Arrow)."""
     if lookahead:
-        # A pair of every two runs is fitted anew for every imagined outcome: minutes per decision for nothing the paper asks for.
-        raise InputError("lookahead: policy 'arrow' compares pairs of runs that were made; leave lookahead out.")
-    planner = Rollout(ConstrainedImprovement(), per="run", sure=0.0)
-    return Policy("arrow", FirstOf((LatinHypercube(), planner)), MetricTrees(), timeout or _NONE)
+        # All pairs of runs would be fitted again for every imagined outcome, minutes per decision, and the paper does not look ahead.
+        raise InputError("lookahead: policy 'arrow' compares pairs of finished runs; leave lookahead out.")
+    planner = Lookahead(ConstrainedImprovement(), per="run", confidence=0.0)
+    return Policy("arrow", FirstOf((LatinHypercube(), planner)), MetricTrees(), timeout or TIMEOUTS["none"])
 
 
 def ernest(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
     """Two runs of every machine type, a scale-out model each, then the lowest predictions one after the other."""
     if lookahead:
-        raise InputError("lookahead: policy 'ernest' runs what it predicts to be cheapest; leave lookahead out.")
-    return Policy("ernest", FirstOf((OptimalDesign(), LowestPredicted(), Uniform())), ScaleOut(), timeout or _NONE)
+        raise InputError("lookahead: policy 'ernest' runs the lowest prediction; leave lookahead out.")
+    return Policy(
+        "ernest", FirstOf((OptimalDesign(), LowestPredicted(), Uniform())), ScaleOut(), timeout or TIMEOUTS["none"]
+    )
 
 
 def scout(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
-    """One random run, then wherever runs of other jobs say that it gets better; stops when they promise less than 10 %."""
+    """One random run, then the best move according to runs of other jobs; stops when its expected improvement is below 10 %."""
     if lookahead:
-        raise InputError("lookahead: policy 'scout' asks runs of other jobs where to move next; leave lookahead out.")
-    planner = Rollout(ConstrainedImprovement(), per="run", sure=0.0)
+        raise InputError("lookahead: policy 'scout' learns the next move from runs of other jobs; leave lookahead out.")
+    planner = Lookahead(ConstrainedImprovement(), per="run", confidence=0.0)
     choose = FirstOf((UniformRows(Amount(count=1)), planner))
-    return Policy("scout", choose, PastPairs(), timeout or _NONE, SmallGain(0.10, after=3))
+    return Policy("scout", choose, PastPairs(), timeout or TIMEOUTS["none"], SmallImprovement(0.10, after=3))

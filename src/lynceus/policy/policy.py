@@ -1,23 +1,24 @@
-"""A policy is a frozen record of five small parts."""
+"""A policy is a frozen value of five parts: how to choose runs, the model, timeouts, when to stop, and the recommendation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lynceus.parts import Answer, Chooser, Stop, Surrogate
+from lynceus.models.interfaces import Surrogate
 from lynceus.policy.answer import BestSeen
-from lynceus.stopping import Never
-from lynceus.timeout import Timeout
+from lynceus.policy.interfaces import Answer, Chooser, Stop
+from lynceus.policy.stopping import Never
+from lynceus.policy.timeouts.timeout import Timeout
 
 
 @dataclass(frozen=True)
 class Policy:
-    """CherryPick, Lynceus, random search: rows of one table, each a value of this type."""
+    """CherryPick, Lynceus, random search: each is a value of this type, see `lynceus.policy.presets`."""
 
     name: str
     choose: Chooser
     surrogate: Surrogate | None = None
-    """Nothing: the choosers need no model."""
+    """None when the choosers need no model."""
     timeout: Timeout = field(default_factory=Timeout)
     stop: Stop = field(default_factory=Never)
     answer: Answer = field(default_factory=BestSeen)

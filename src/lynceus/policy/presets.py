@@ -1,138 +1,83 @@
 """The table of policies: every published system and baseline is one row, composed of parts.
 
-A row is a function of the two things that the papers vary, the depth of look-ahead and the timeout; what a row does not use
-it refuses, so that no option is ignored in silence.
+A row is a function of the two settings that the papers vary, the depth of look-ahead and the timeout; a row refuses a setting that it
+does not use, so that no option is ignored silently. Plugins add rows, see `lynceus.policy.plugins`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 
-from lynceus.acquisition.gains import ConstrainedImprovement
-from lynceus.choose import (
-    Amount,
-    ByPrice,
-    FirstOf,
-    LatinHypercube,
-    Quadrature,
-    QuasiRandom,
-    Rollout,
-    Uniform,
-    UniformRows,
-)
-from lynceus.errors import InputError
-from lynceus.policy import baselines, subsampling
+from lynceus.acquisition.functions import ConstrainedImprovement
+from lynceus.errors import InputError, did_you_mean
+from lynceus.models.gaussian_process import GaussianProcess
+from lynceus.models.trees import Trees
+from lynceus.policy import baselines, multi_fidelity
 from lynceus.policy.default import default
+from lynceus.policy.designs import Amount, LatinHypercube, QuasiRandom, UniformRows
+from lynceus.policy.planners.lookahead import Lookahead
+from lynceus.policy.planners.simple import ByPrice, FirstOf, Uniform
+from lynceus.policy.plugins import Row, policy_plugins
 from lynceus.policy.policy import Policy
-from lynceus.space.column import nearest
-from lynceus.stopping import SmallGain
-from lynceus.surrogate.gaussian_process import GaussianProcess
-from lynceus.surrogate.trees import Trees
-from lynceus.timeout import (
-    HighestCost,
-    IncumbentCap,
-    LinearProgress,
-    LowerBound,
-    NoCap,
-    Nothing,
-    PublishedProgram,
-    Timeout,
-    TruncatedMean,
-    WholeRun,
-)
-
-TIMEOUTS: Mapping[str, Timeout] = MappingProxyType(
-    {
-        "none": Timeout(NoCap(), LowerBound()),
-        "tg": Timeout(IncumbentCap(), TruncatedMean()),
-        "tg-first": Timeout(IncumbentCap(first_runs_too=True), TruncatedMean()),
-        "tg-30s": Timeout(IncumbentCap(every_s=30.0), TruncatedMean()),
-        "linear": Timeout(IncumbentCap(every_s=30.0), LinearProgress()),
-        "max-cost": Timeout(IncumbentCap(), HighestCost()),
-        "no-info": Timeout(IncumbentCap(slack=2.0, measure="time"), Nothing()),
-        "ideal": Timeout(IncumbentCap(), WholeRun()),
-        "authors": Timeout(IncumbentCap(), PublishedProgram()),
-        "capped": Timeout(IncumbentCap(first_runs_too=True), LowerBound()),
-    }
-)
-"""Timeouts by the names of the command line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table."""
-
-    summary: str
-    make: Callable[[int | None, Timeout | None], Policy]
-    """(look-ahead depth, timeout) → policy; nothing stands for the row's own default."""
+from lynceus.policy.stopping import SmallImprovement
+from lynceus.policy.timeouts.by_name import TIMEOUTS, timeout_named
+from lynceus.policy.timeouts.rules import NoTimeout
+from lynceus.policy.timeouts.timeout import Timeout
 
 
 def preset(name: str, lookahead: int | None = None, timeout: str | Timeout | None = None) -> Policy:
-    """A policy by name.
+    """A policy by name. Plugins are only loaded for names that are not built in.
 
     >>> preset("lynceus-2020", lookahead=0).choose.choosers[1].depth
     0
     """
-    if name not in PRESETS:
-        hint = nearest(name, PRESETS)
+    known = PRESETS if name in PRESETS else all_presets()
+    if name not in known:
+        hint = did_you_mean(name, known)
         raise InputError(
-            f"policy: there is no {name!r}; choose one of {', '.join(PRESETS)}, or give a policy file.{hint}"
+            f"policy: there is no {name!r}; choose one of {', '.join(known)}, or give a policy file.{hint}"
         )
     if lookahead is not None and lookahead < 0:
-        raise InputError(f"lookahead: {lookahead} came; give 0 or more runs to look ahead.")
-    if isinstance(timeout, str):
-        if timeout not in TIMEOUTS:
-            hint = nearest(timeout, TIMEOUTS)
-            raise InputError(f"timeout: there is no {timeout!r}; choose one of {', '.join(TIMEOUTS)}.{hint}")
-        timeout = TIMEOUTS[timeout]
-    return PRESETS[name].make(lookahead, timeout)
+        raise InputError(f"lookahead: got {lookahead}; give the number of runs to look ahead, 0 or more.")
+    return known[name].make(lookahead, timeout_named(timeout) if isinstance(timeout, str) else timeout)
 
 
-REFERENCE_TREES = Trees(trees=10, min_gain=1e-6, min_variance=0.001, same_luck=True, inputs="parameters")
-"""The ensemble of the program published with ICDCS'20: Weka's rules for leaves.
-
-Its rule σ = 10 μ where all trees agree exactly is left out: there, rounding keeps agreeing trees apart, so that the rule hardly ever
-fires. Here agreement is recognised, and the rule would fire often (`zero_spread` has it)."""
+def all_presets() -> dict[str, Row]:
+    """Every named policy: the built-in ones first, then those of plugins."""
+    found = dict(PRESETS)
+    for plugin in policy_plugins():
+        for name, row in plugin.presets.items():
+            found.setdefault(name, row)
+    return found
 
 
 def _lynceus_2020(lookahead: int | None, timeout: Timeout | None) -> Policy:
-    planner = Rollout(ConstrainedImprovement(), depth=2 if lookahead is None else lookahead)
+    planner = Lookahead(ConstrainedImprovement(), depth=2 if lookahead is None else lookahead)
     return Policy("lynceus-2020", FirstOf((LatinHypercube(), planner)), Trees(), timeout or TIMEOUTS["tg"])
-
-
-def _authors_2020(lookahead: int | None, timeout: Timeout | None) -> Policy:
-    planner = Rollout(
-        ConstrainedImprovement(guess="root sigma"),
-        depth=2 if lookahead is None else lookahead,
-        quadrature=Quadrature(rule="authors"),
-        real_money=True,
-    )
-    return Policy("authors-2020", FirstOf((LatinHypercube(), planner)), REFERENCE_TREES, timeout or TIMEOUTS["authors"])
 
 
 def _lynceus_2018(lookahead: int | None, timeout: Timeout | None) -> Policy:
     timeout = timeout or TIMEOUTS["linear"]
-    # With timeouts the thesis starts from a single random run, without them from five.
-    start = UniformRows(Amount(count=5 if isinstance(timeout.cap, NoCap) else 1))
-    planner = Rollout(ConstrainedImprovement(), depth=2 if lookahead is None else lookahead)
+    # With timeouts the thesis starts with one random run, without them with five.
+    start = UniformRows(Amount(count=5 if isinstance(timeout.rule, NoTimeout) else 1))
+    planner = Lookahead(ConstrainedImprovement(), depth=2 if lookahead is None else lookahead)
     return Policy("lynceus-2018", FirstOf((start, planner)), Trees(), timeout)
 
 
 def _obol(lookahead: int | None, timeout: Timeout | None) -> Policy:
-    planner = Rollout(ConstrainedImprovement(), depth=2 if lookahead is None else lookahead)
+    planner = Lookahead(ConstrainedImprovement(), depth=2 if lookahead is None else lookahead)
     return Policy("obol", FirstOf((UniformRows(Amount(count=5)), planner)), Trees(), timeout or TIMEOUTS["none"])
 
 
 def _bo(lookahead: int | None, timeout: Timeout | None) -> Policy:
-    planner = Rollout(ConstrainedImprovement(), depth=lookahead or 0, per="run")
+    planner = Lookahead(ConstrainedImprovement(), depth=lookahead or 0, per="run")
     return Policy("bo", FirstOf((LatinHypercube(), planner)), Trees(), timeout or TIMEOUTS["none"])
 
 
 def _cherrypick(lookahead: int | None, timeout: Timeout | None) -> Policy:
-    planner = Rollout(ConstrainedImprovement(), depth=lookahead or 0, per="run", sure=0.0)
-    stop = SmallGain(0.10, after=6)
+    planner = Lookahead(ConstrainedImprovement(), depth=lookahead or 0, per="run", confidence=0.0)
+    stop = SmallImprovement(0.10, after=6)
     return Policy(
         "cherrypick",
         FirstOf((QuasiRandom(), planner)),
@@ -165,51 +110,52 @@ def _no_lookahead(name: str, lookahead: int | None) -> None:
 PRESETS: Mapping[str, Row] = MappingProxyType(
     {
         "lynceus": Row(
-            "the default: every run capped, cheapest first, log time, processes and trees averaged", default
+            "the default: cheapest run first, a Gaussian process of log time, improvement per dollar, every run with a timeout",
+            default,
         ),
         "lynceus-2020": Row(
             "ICDCS'20: LHS 3 %, 10 trees, EIc per dollar of a path, look-ahead 2, truncated-Gaussian timeouts",
             _lynceus_2020,
         ),
-        "authors-2020": Row(
-            "the program published with ICDCS'20, its deviations from the paper included", _authors_2020
-        ),
         "lynceus-2018": Row(
             "the thesis: 1 random run, look-ahead 2, linear timeouts watched every 30 s", _lynceus_2018
         ),
         "obol": Row("OBOL: 5 random runs, look-ahead 2, no timeouts", _obol),
-        "bo": Row("plain Bayesian optimisation: LHS 3 %, 10 trees, EIc", _bo),
+        "bo": Row("plain Bayesian optimization: LHS 3 %, 10 trees, EIc", _bo),
         "cherrypick": Row(
             "CherryPick: 3 quasi-random runs, Gaussian process, EIc, stops under 10 % after 6 runs", _cherrypick
         ),
-        "random": Row("LHS 3 %, then at random, every run to its end", _random),
-        "random+timeouts": Row("the same, every run capped from the first on", _random_timeouts),
+        "random": Row("LHS 3 %, then at random, without timeouts", _random),
+        "random+timeouts": Row("the same, every run with a timeout", _random_timeouts),
         "nephele": Row(
-            "Nephele: any data fraction may win; LHS for a tenth of the budget, 5 trees per target, EIc per dollar",
-            subsampling.nephele,
+            "Nephele: any data fraction may be recommended; LHS for a tenth of the budget, 5 trees per target, EIc per dollar",
+            multi_fidelity.nephele,
         ),
         "fabulinus": Row(
-            "Fabulinus: best on all data within limits, learnt on samples; constrained entropy search per dollar",
-            subsampling.fabulinus,
+            "Fabulinus: the best feasible run on all data, learnt on samples; constrained entropy search per dollar",
+            multi_fidelity.fabulinus,
         ),
-        "fabolas": Row("Fabolas: the same without regard to limits", subsampling.fabolas),
-        "trimtuner": Row("TrimTuner: as Fabulinus with trees, only promising runs are weighed", subsampling.trimtuner),
-        "trimtuner-gp": Row("TrimTuner with Gaussian processes", subsampling.trimtuner_gp),
-        "eic-full": Row("Gaussian processes, EIc, all data only", subsampling.eic_full),
-        "ei-full": Row("the same with EI, limits not regarded", subsampling.ei_full),
+        "fabolas": Row("Fabolas: the same without constraints", multi_fidelity.fabolas),
+        "trimtuner": Row(
+            "TrimTuner: as Fabulinus with trees, only for the most promising tenth of the rows",
+            multi_fidelity.trimtuner,
+        ),
+        "trimtuner-gp": Row("TrimTuner with Gaussian processes", multi_fidelity.trimtuner_gp),
+        "eic-full": Row("Gaussian processes, EIc, all data only", multi_fidelity.eic_full),
+        "ei-full": Row("the same with EI, without constraints", multi_fidelity.ei_full),
         "disjoint": Row(
             "job parameters on a random reference cluster first, then the cluster for them", baselines.disjoint
         ),
-        "arrow": Row("Arrow: LHS 3 %, trees over pairs of runs that also read low-level metrics, EIc", baselines.arrow),
+        "arrow": Row("Arrow: LHS 3 %, trees over pairs of runs with low-level metrics, EIc", baselines.arrow),
         "ernest": Row(
             "Ernest: two runs of every machine type, a scale-out model each, then the lowest predictions",
             baselines.ernest,
         ),
         "scout": Row(
-            "Scout: 1 random run, then where runs of other jobs, given what a run was short of, promise most",
+            "Scout: 1 random run, then the best move according to runs of other jobs and the resource that limited a run",
             baselines.scout,
         ),
-        "sweep": Row("cheapest price first, every run capped, no model", _sweep),
+        "sweep": Row("lowest price first, every run with a timeout, no model", _sweep),
     }
 )
-"""Every named policy."""
+"""The built-in policies."""

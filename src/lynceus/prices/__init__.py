@@ -1,18 +1,18 @@
-"""Prices of machines: catalogs in SkyPilot's format, where they are kept, and which machines of them are wanted."""
+"""Prices of machines: catalogs in SkyPilot's format, where they are stored, and requirements that select machines."""
 
+from lynceus.prices.catalog_file import read_offers
 from lynceus.prices.offer import STALE_DAYS, Catalog, Offer
-from lynceus.prices.read import read_offers
+from lynceus.prices.requirements import Infra, Range, Requirements
 from lynceus.prices.store import PriceStore, catalog_of, catalogs, embedded
-from lynceus.prices.wanted import Amount, Place, Wanted
 
 __all__ = [
     "STALE_DAYS",
-    "Amount",
     "Catalog",
+    "Infra",
     "Offer",
-    "Place",
     "PriceStore",
-    "Wanted",
+    "Range",
+    "Requirements",
     "catalog_of",
     "catalogs",
     "embedded",

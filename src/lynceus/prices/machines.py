@@ -1,6 +1,6 @@
-"""The machines of a study with the prices that it began with, or that were applied to it since.
+"""The machines of a study with the prices it started with, or that were applied to it later.
 
-A study keeps this snapshot: its rows mean the same machines for ever, and newer catalogs change nothing before they are applied.
+A study stores this snapshot: its rows always refer to the same machines, and newer catalogs have no effect until they are applied.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 from lynceus.errors import InputError
 from lynceus.prices.offer import Catalog, Offer
-from lynceus.prices.wanted import Wanted
+from lynceus.prices.requirements import Requirements
 
-_KEPT = tuple(one.name for one in fields(Offer) if one.name != "zones")
+_STORED = tuple(one.name for one in fields(Offer) if one.name != "zones")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Source:
     source: str
     as_of_s: float
     spot_note: str = ""
-    """What its spot prices are, when they are not the cloud's own."""
+    """A remark on its spot prices, when they are not the cloud's own."""
 
     @classmethod
     def of(cls, catalog: Catalog) -> Source:
@@ -32,13 +32,13 @@ class Source:
         return cls(catalog.cloud, catalog.source, catalog.as_of_s, catalog.spot_note)
 
     def catalog(self) -> Catalog:
-        """A catalog that has this source, without its offers."""
+        """A catalog with this source and without offers."""
         return Catalog(self.cloud, (), self.source, self.as_of_s, self.spot_note)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A price that is not what it was."""
+class PriceChange:
+    """A price that has changed."""
 
     infra: str
     instance_type: str
@@ -46,59 +46,59 @@ class Change:
     before: float
     """Dollars per hour."""
     now: float | None
-    """Nothing when the catalog no longer knows it; the price before stays in use."""
+    """Dollars per hour; None when the catalog no longer has it, and the old price stays in use."""
 
     def __str__(self) -> str:
         kind = " spot" if self.spot else ""
         if self.now is None:
-            return f"{self.instance_type}{kind} ({self.infra}) is no longer priced, ${self.before:.4f} stays"
+            return f"{self.instance_type}{kind} ({self.infra}) has no price any more; ${self.before:.4f} stays"
         share = f"{self.now / self.before - 1:+.0%}".replace("%", " %")
         return f"{self.instance_type}{kind} ({self.infra}) ${self.before:.4f} → ${self.now:.4f} ({share})"
 
 
 @dataclass(frozen=True)
 class Machines:
-    """Offers that a study may use, in the order of its space, and where their prices came from."""
+    """Offers that a study may use, in the order of its space, and the sources of their prices."""
 
     offers: tuple[Offer, ...]
     sources: tuple[Source, ...]
 
     @classmethod
-    def chosen(
-        cls, wanted: Iterable[Wanted], catalogs: Mapping[str, Catalog], spots: Sequence[bool] = (False,)
+    def matching(
+        cls, requirements: Iterable[Requirements], catalogs: Mapping[str, Catalog], spots: Sequence[bool] = (False,)
     ) -> Machines:
-        """The offers of today's catalogs that match one of the alternatives."""
+        """The offers of the catalogs that match one of the alternatives."""
         found: dict[tuple[str, str], Offer] = {}
-        for one in wanted:
-            for offer in one.offers(catalogs, spots):
+        for one in requirements:
+            for offer in one.select(catalogs, spots):
                 found.setdefault((offer.infra, offer.instance_type), replace(offer, zones=()))
         clouds = dict.fromkeys(offer.cloud for offer in found.values())
         return cls(tuple(found.values()), tuple(Source.of(catalogs[cloud]) for cloud in clouds))
 
     def record(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """As JSON values."""
         return {
-            "offers": [{name: getattr(offer, name) for name in _KEPT} for offer in self.offers],
+            "offers": [{name: getattr(offer, name) for name in _STORED} for offer in self.offers],
             "sources": [asdict(one) for one in self.sources],
         }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Machines:
-        """What `record` told."""
+        """The inverse of `record`."""
         return cls(
             tuple(Offer(**offer) for offer in record["offers"]), tuple(Source(**one) for one in record["sources"])
         )
 
     def repriced(
-        self, wanted: Iterable[Wanted], catalogs: Mapping[str, Catalog], spots: Sequence[bool] = (False,)
-    ) -> tuple[Machines, list[Change]]:
-        """The same machines at today's prices, and what changed. A machine without a price today keeps the one it had."""
+        self, requirements: Iterable[Requirements], catalogs: Mapping[str, Catalog], spots: Sequence[bool] = (False,)
+    ) -> tuple[Machines, list[PriceChange]]:
+        """The same machines at the prices of the catalogs, and what changed. A machine without a price there keeps its old one."""
         today: dict[tuple[str, str], Offer] = {}
-        for one in wanted:
+        for one in requirements:
             try:
-                found = one.offers(catalogs, spots)
+                found = one.select(catalogs, spots)
             except InputError:
-                continue  # a catalog that no longer has any of these machines changes no price
+                continue  # a catalog without any of these machines changes no price
             for offer in found:
                 today.setdefault((offer.infra, offer.instance_type), offer)
         offers, changes = [], []
@@ -108,7 +108,7 @@ class Machines:
             for spot in spots:
                 old, new = before.price(spot), None if now is None else now.price(spot)
                 if old is not None and new != old:
-                    changes.append(Change(before.infra, before.instance_type, spot, old, new))
+                    changes.append(PriceChange(before.infra, before.instance_type, spot, old, new))
                 prices["spot_usd_per_hour" if spot else "usd_per_hour"] = old if new is None else new
             offers.append(replace(before, **prices))  # type: ignore[arg-type]
         renewed = tuple(Source.of(catalogs[one.cloud]) if one.cloud in catalogs else one for one in self.sources)

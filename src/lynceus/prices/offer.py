@@ -1,4 +1,4 @@
-"""What clouds offer: machines with what they have and what an hour of each costs, and where the prices come from."""
+"""Offers of clouds: machines with their hardware and hourly price, and catalogs with the source of the prices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 
 STALE_DAYS = 30.0
-"""Prices that are older are used with a warning."""
+"""Older prices are used with a warning."""
 _DAY_S = 86400.0
 
 
@@ -25,15 +25,15 @@ class Offer:
     accelerators: float = 0.0
     """How many of them."""
     usd_per_hour: float | None = None
-    """On demand; nothing when the catalog does not know it."""
+    """On demand; None when the catalog does not have it."""
     spot_usd_per_hour: float | None = None
-    """Spot, in the cheapest zone; nothing when it is not offered or not known."""
+    """Spot, in the cheapest zone; None when it is not offered or not known."""
     ghz: float | None = None
-    """Clock as published; nothing when the catalog does not know it."""
+    """Clock rate as published; None when the catalog does not have it."""
     zones: tuple[tuple[str, float | None, float | None], ...] = ()
-    """Zones of the region with their prices on demand and spot; empty where the cloud has none."""
+    """(zone, on-demand price, spot price) for the zones of the region; empty where the cloud has none."""
     zone: str | None = None
-    """The only zone that is meant; nothing: any of the region."""
+    """The only zone that is meant; None: any zone of the region."""
 
     def __post_init__(self) -> None:
         for price in (self.usd_per_hour, self.spot_usd_per_hour):
@@ -42,11 +42,11 @@ class Offer:
 
     @property
     def infra(self) -> str:
-        """Where it is, in SkyPilot's words: `aws/us-east-1`."""
+        """Its location in SkyPilot's syntax: `aws/us-east-1`."""
         return "/".join(part for part in (self.cloud, self.region, self.zone) if part is not None)
 
     def in_zone(self, zone: str) -> Offer | None:
-        """The same machine at the prices of one zone; nothing when it is not there."""
+        """The same machine at the prices of one zone; None when it is not offered there."""
         for name, price, spot in self.zones:
             if name == zone:
                 return replace(
@@ -55,7 +55,7 @@ class Offer:
         return None
 
     def price(self, spot: bool) -> float | None:
-        """Dollars per hour on demand, or as a spot machine."""
+        """Dollars per hour on demand, or as a spot machine; None when unknown."""
         return self.spot_usd_per_hour if spot else self.usd_per_hour
 
 
@@ -66,18 +66,18 @@ class Catalog:
     cloud: str
     offers: tuple[Offer, ...]
     source: str
-    """Where the prices come from, for people."""
+    """Where the prices come from, as text for users."""
     as_of_s: float
-    """When they were true, seconds since the epoch."""
+    """The date of the prices, seconds since the epoch."""
     spot_note: str = ""
-    """What its spot prices are, for people, when they are not the cloud's own."""
+    """A remark on its spot prices for users, when they are not the cloud's own."""
 
     def age_days(self, now_s: float | None = None) -> float:
-        """How old the prices are."""
+        """The age of the prices."""
         return max(((time.time() if now_s is None else now_s) - self.as_of_s) / _DAY_S, 0.0)
 
     def stale(self, now_s: float | None = None) -> bool:
-        """Whether they are too old to be used without a word."""
+        """Whether they are too old to be used without a warning."""
         return self.age_days(now_s) > STALE_DAYS
 
     @property
@@ -86,13 +86,13 @@ class Catalog:
         return time.strftime("%Y-%m-%d", time.gmtime(self.as_of_s))
 
     def about(self, now_s: float | None = None) -> str:
-        """Source and age in one clause, such as: aws of 2026-11-15 (3 days old), aws.csv."""
+        """Date, age and source, such as: aws of 2026-11-15 (3 days old), aws.csv."""
         days = self.age_days(now_s)
         age = "today's" if days < 1 else "1 day old" if days < 2 else f"{days:.0f} days old"
         return f"{self.cloud} of {self.date} ({age}), {self.source}"
 
     def warning(self, now_s: float | None = None) -> str | None:
-        """A sentence about prices that are too old; nothing when they are fresh."""
+        """A warning about old prices; None when they are recent."""
         if not self.stale(now_s):
             return None
         return (
@@ -101,10 +101,10 @@ class Catalog:
         )
 
     def spot_warning(self) -> str | None:
-        """A sentence about spot prices that are not the cloud's own; nothing when they are."""
+        """A warning about spot prices that are not the cloud's own; None when they are."""
         if not self.spot_note:
             return None
         return (
             f"the spot prices of {self.cloud} are {self.spot_note}; "
-            "real ones come with: lynceus prices refresh, or: lynceus prices import FILE."
+            "get real ones with: lynceus prices refresh, or: lynceus prices import FILE."
         )

@@ -1,4 +1,4 @@
-"""Newer prices: from SkyPilot's public catalog, from the folder of an installed SkyPilot, or from wherever the user says."""
+"""Fetch newer prices: from SkyPilot's public catalog, the folder of an installed SkyPilot, or another location."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lynceus.errors import InfrastructureError, InputError
+from lynceus.prices.catalog_file import guessed_cloud
 from lynceus.prices.offer import Catalog
-from lynceus.prices.read import guessed_cloud
 from lynceus.prices.store import PriceStore
 
 PUBLIC = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v7/{cloud}/vms.csv"
 """Where SkyPilot publishes its catalogs."""
-_PATIENCE_S = 30.0
-_MOST_BYTES = 256 << 20
+_TIMEOUT_S = 30.0
+_MAX_BYTES = 256 << 20
 _VERSION = re.compile(r"v(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A catalog file as it came."""
+    """The bytes of a catalog file, where they came from, and the date of its prices."""
 
     text: bytes
     source: str
     as_of_s: float
 
 
-def refresh(store: PriceStore, cloud: str, place: str | None = None) -> Catalog:
-    """Fetch the prices of a cloud and keep them. What cannot be reached or read changes nothing.
+def refresh(store: PriceStore, cloud: str, location: str | None = None) -> Catalog:
+    """Fetch the prices of a cloud and store them. If they cannot be fetched or read, the stored prices stay.
 
-    Without a `place`, the public catalog is asked first; when it cannot be reached, an installed SkyPilot's folder serves.
+    Without a `location`, the public catalog is tried first, then the folder of an installed SkyPilot.
     """
-    fetched = fetch(place, cloud) if place is not None else _public_or_installed(cloud)
+    fetched = fetch(location, cloud) if location is not None else _public_or_installed(cloud)
     return store.keep(fetched.text, cloud, fetched.source, fetched.as_of_s)
 
 
-def fetch(place: str, cloud: str) -> Fetched:
-    """A catalog file from an address, a folder as SkyPilot keeps it, or a file. `{cloud}` in it stands for the cloud."""
-    named = place.replace("{cloud}", cloud)
+def fetch(location: str, cloud: str) -> Fetched:
+    """A catalog file from a URL, a folder in SkyPilot's layout, or a file. `{cloud}` is replaced by the cloud."""
+    named = location.replace("{cloud}", cloud)
     if named.startswith(("http://", "https://")):
         return _downloaded(named)
     path = Path(named).expanduser()
@@ -52,15 +52,15 @@ def fetch(place: str, cloud: str) -> Fetched:
 
 
 def file_of(path: Path) -> Fetched:
-    """A file, as old as it says."""
+    """A catalog file; its modification time is the date of its prices."""
     try:
         return Fetched(path.read_bytes(), str(path), path.stat().st_mtime)
     except OSError as error:
-        raise InputError(f"the catalog {path} cannot be read: {error.strerror}.") from None
+        raise InputError(f"the catalog {path} cannot be read: {error.strerror}; give the path of a CSV file.") from None
 
 
 def cloud_of(path: Path, given: str | None) -> str:
-    """Whose prices a file holds: as given, else as its name tells."""
+    """The cloud of a catalog file: as given, else from its name."""
     return given if given is not None else guessed_cloud(path)
 
 
@@ -84,23 +84,25 @@ def _in_folder(folder: Path, cloud: str) -> Path:
         for path in (root / cloud / "vms.csv", root / f"{cloud}.csv"):
             if path.is_file():
                 return path
-    raise InputError(f"{folder} holds no prices of {cloud}: there is neither {cloud}/vms.csv nor {cloud}.csv.")
+    raise InputError(f"{folder} has no prices of {cloud}; expected {cloud}/vms.csv or {cloud}.csv in it.")
 
 
 def _downloaded(address: str) -> Fetched:
     try:
-        with urllib.request.urlopen(address, timeout=_PATIENCE_S) as answer:
-            text = answer.read(_MOST_BYTES + 1)
+        with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:
+            text = answer.read(_MAX_BYTES + 1)
     except urllib.error.HTTPError as error:
         error.close()
         raise InfrastructureError(
-            f"{address} answers {error.code} {error.reason}; the old prices stay. Give another place with --from."
+            f"{address} answers {error.code} {error.reason}; the stored prices stay. Give another location with --from."
         ) from None
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
-        why = getattr(error, "reason", None) or error
+        reason = getattr(error, "reason", None) or error
         raise InfrastructureError(
-            f"{address} cannot be reached ({why}); the old prices stay. Offline, import a file: lynceus prices import FILE."
+            f"{address} cannot be reached ({reason}); the stored prices stay. Offline, import a file: lynceus prices import FILE."
         ) from None
-    if len(text) > _MOST_BYTES:
-        raise InputError(f"{address} sends more than {_MOST_BYTES >> 20} MiB; that is no catalog of machines.")
+    if len(text) > _MAX_BYTES:
+        raise InputError(
+            f"{address} sends more than {_MAX_BYTES >> 20} MiB, which is too much for a catalog; give another location with --from."
+        )
     return Fetched(text, address, time.time())

@@ -1,7 +1,7 @@
-"""Where catalogs are kept: a small one inside the package, and those of the user, which take the place of it cloud by cloud.
+"""Where catalogs are stored: a small one inside the package, and imported ones of the user, which replace it cloud by cloud.
 
-A user's catalog is two files: the CSV as it came, named by its content, and a note that names it with source and date. The note is
-replaced in one step, so that whoever reads sees the old prices or the new ones, never a mixture.
+An imported catalog is two files: the original CSV, named by its hash, and an index file with its name, source and date. The index is
+replaced atomically, so that readers see the old prices or the new ones, never a mixture.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from importlib import resources
 from pathlib import Path
 
 from lynceus.errors import InfrastructureError, InputError
+from lynceus.prices.catalog_file import CLOUDS, cloud_name, read_offers
 from lynceus.prices.offer import Catalog, Offer
-from lynceus.prices.read import CLOUDS, cloud_name, read_offers
 
 
 def home() -> Path:
-    """The folder of the user's data: LYNCEUS_HOME, else `lynceus` in XDG_DATA_HOME or ~/.local/share."""
+    """The folder of user data: LYNCEUS_HOME, else `lynceus` in XDG_DATA_HOME or ~/.local/share."""
     if own := os.environ.get("LYNCEUS_HOME"):
         return Path(own).expanduser()
     shared = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
@@ -31,32 +31,32 @@ def home() -> Path:
 
 
 class PriceStore:
-    """The catalogs that a user has imported, in a folder."""
+    """The imported catalogs of a user, in a folder."""
 
     def __init__(self, folder: str | Path | None = None) -> None:
         self.folder = home() / "prices" if folder is None else Path(folder)
 
     def clouds(self) -> list[str]:
-        """Clouds whose prices were imported."""
+        """Clouds with imported prices."""
         return sorted(note.stem for note in self.folder.glob("*.json")) if self.folder.is_dir() else []
 
     def load(self, cloud: str) -> Catalog | None:
-        """The imported catalog of a cloud; nothing when there is none."""
-        note = self.folder / f"{cloud}.json"
+        """The imported catalog of a cloud; None when there is none."""
+        path = self.folder / f"{cloud}.json"
         try:
-            told = json.loads(note.read_text(encoding="utf-8"))
-            source, as_of_s, file = str(told["source"]), float(told["as_of_s"]), str(told["file"])
+            index = json.loads(path.read_text(encoding="utf-8"))
+            source, as_of_s, file = str(index["source"]), float(index["as_of_s"]), str(index["file"])
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
-            raise InputError(f"the prices in {note} cannot be read; remove the file, then import them again.") from None
+            raise InputError(f"the prices in {path} cannot be read; remove the file, then import them again.") from None
         return Catalog(cloud, _offers(self.folder / file, cloud), source, as_of_s)
 
     def keep(self, text: bytes, cloud: str, source: str, as_of_s: float) -> Catalog:
-        """Check a catalog and keep it in place of the one before; what is wrong with it changes nothing."""
+        """Validate a catalog and store it in place of the previous one, which stays if the new one has an error."""
         cloud = cloud_name(cloud)
         name = f"{cloud}-{hashlib.sha256(text).hexdigest()[:16]}.csv"
-        note = json.dumps({"source": source, "as_of_s": as_of_s, "file": name, "kept_s": time.time()}, indent=2)
+        index = json.dumps({"source": source, "as_of_s": as_of_s, "file": name, "kept_s": time.time()}, indent=2)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             draft = self._written(text, ".csv")
@@ -67,18 +67,18 @@ class PriceStore:
                 raise InputError(str(error).replace(str(draft), source)) from None
             finally:
                 draft.unlink(missing_ok=True)
-            self._written(note.encode(), ".json").replace(self.folder / f"{cloud}.json")
+            self._written(index.encode(), ".json").replace(self.folder / f"{cloud}.json")
             for old in self.folder.glob(f"{cloud}-*.csv"):
                 if old.name != name:
                     old.unlink(missing_ok=True)
         except OSError as error:
             raise InfrastructureError(
-                f"the prices cannot be written to {self.folder}: {error.strerror}; the old prices stay."
+                f"the prices cannot be written to {self.folder}: {error.strerror}; the stored prices stay."
             ) from None
         return Catalog(cloud, offers, source, as_of_s)
 
     def _written(self, data: bytes, suffix: str) -> Path:
-        """A file with this content that has reached the disk, under a name that nobody reads."""
+        """A temporary file with this content, flushed to disk."""
         descriptor, name = tempfile.mkstemp(dir=self.folder, prefix=".new-", suffix=suffix)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -92,7 +92,7 @@ class PriceStore:
 
 
 def day_s(text: str) -> float:
-    """The beginning of a day such as 2026-11-15, seconds since the epoch.
+    """The start of a day such as 2026-11-15, seconds since the epoch.
 
     >>> day_s("1970-01-02")
     86400.0
@@ -100,11 +100,11 @@ def day_s(text: str) -> float:
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
     except ValueError:
-        raise InputError(f"{text!r} is no day: write it like 2026-11-15.") from None
+        raise InputError(f"{text!r} is not a date; write it like 2026-11-15.") from None
 
 
 def embedded(cloud: str) -> Catalog | None:
-    """The small catalog inside the package; nothing for clouds that it does not know.
+    """The small catalog inside the package; None for clouds that it does not have.
 
     >>> offer = next(one for one in embedded("aws").offers if one.infra == "aws/us-east-1")
     >>> offer.vcpus >= 2, offer.usd_per_hour > 0
@@ -128,12 +128,12 @@ def _with_spot_estimate(offer: Offer, share: float) -> Offer:
 
 
 def catalog_of(cloud: str, store: PriceStore | None = None) -> Catalog | None:
-    """The prices of a cloud: imported ones, else the embedded ones, else nothing."""
+    """The prices of a cloud: imported, else embedded; None when there are none."""
     return (store or PriceStore()).load(cloud) or embedded(cloud)
 
 
 def catalogs(store: PriceStore | None = None) -> dict[str, Catalog]:
-    """Every catalog there is, by cloud."""
+    """All catalogs by cloud."""
     store = store or PriceStore()
     found = {cloud: catalog_of(cloud, store) for cloud in dict.fromkeys([*CLOUDS, *store.clouds()])}
     return {cloud: catalog for cloud, catalog in found.items() if catalog is not None}

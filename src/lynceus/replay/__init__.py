@@ -1,4 +1,4 @@
-"""Replay: run any policy on a table of measured runs, many times, and count the money until it was good enough."""
+"""Replay: run any policy on a table of measured runs, with many seeds, and count the money until the result was good."""
 
 from lynceus.replay.campaign import Campaign, Progress, run_campaign
 from lynceus.replay.job import ReplayJob, load_job, table_present

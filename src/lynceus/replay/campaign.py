@@ -1,4 +1,4 @@
-"""Many replays: every policy with every seed, in one process or in several, with the same result."""
+"""Many replays: every policy with every seed, in one or several processes, with the same result."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
 from lynceus.errors import InfrastructureError, InputError
-from lynceus.policy import Policy
+from lynceus.policy.policy import Policy
 from lynceus.replay.job import ReplayJob
-from lynceus.replay.pool import pool_of
+from lynceus.replay.process_pool import process_pool
 from lynceus.replay.run import Replay, Until, replay
 
 _AHEAD = 8
-"""Replays that wait for each process: enough that none of them idles, few enough that Ctrl-C has little to throw away."""
+"""Replays queued per process: enough to keep all of them busy, few enough that Ctrl-C discards little."""
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """What is replayed."""
+    """The replays to run: policies × seeds on one job."""
 
     job: ReplayJob
     policies: tuple[Policy, ...]
     seeds: int
-    """Seeds 0 to this number, exclusive."""
+    """Number of seeds, from `first_seed` on."""
     until: Until = "optimum"
     parallel: int = 1
-    """Trials under way at the same time."""
+    """Trials that run at the same time."""
     first_seed: int = 0
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
-            raise InputError(f"seeds: {self.seeds} came; replay at least 1.")
+            raise InputError(f"seeds: got {self.seeds}; replay at least 1.")
         if self.parallel < 1:
-            raise InputError(f"parallel: {self.parallel} came; at least 1 trial must be under way.")
+            raise InputError(f"parallel: got {self.parallel}; run at least 1 trial at a time.")
         names = [policy.name for policy in self.policies]
         twice = [name for place, name in enumerate(names) if name in names[:place]]
         if twice:
@@ -43,23 +43,23 @@ class Campaign:
 
     @property
     def size(self) -> int:
-        """How many replays there are."""
+        """The number of replays."""
         return len(self.policies) * self.seeds
 
     def replay(self, number: int) -> Replay:
-        """The replay with this number: seeds of the first policy first."""
+        """Run the replay with this number; all seeds of the first policy come first."""
         policy, seed = divmod(number, self.seeds)
         return replay(self.job, self.policies[policy], self.first_seed + seed, until=self.until, parallel=self.parallel)
 
 
 Progress = Callable[[Replay], None]
-"""Called with every replay that is done, in whatever order they end."""
+"""Called with every replay as it ends, in any order."""
 
 
 def run_campaign(campaign: Campaign, workers: int = 1, progress: Progress | None = None) -> list[Replay]:
-    """All replays, ordered by policy and seed whatever the number of workers."""
+    """All replays, ordered by policy and seed for any number of workers."""
     if workers < 1:
-        raise InputError(f"workers: {workers} came; give at least 1 process.")
+        raise InputError(f"workers: got {workers}; give at least 1 process.")
     if workers == 1 or campaign.size == 1:
         done = []
         for number in range(campaign.size):
@@ -73,16 +73,16 @@ def run_campaign(campaign: Campaign, workers: int = 1, progress: Progress | None
 def _in_processes(campaign: Campaign, workers: int, progress: Progress | None) -> list[Replay]:
     done: dict[int, Replay] = {}
     running: dict[Future[Replay], int] = {}
-    coming = iter(range(campaign.size))
+    remaining = iter(range(campaign.size))
     try:
-        with pool_of(workers, _adopt, campaign) as pool:
+        with process_pool(workers, _set_campaign, campaign) as pool:
             while len(done) < campaign.size:
-                for number in itertools.islice(coming, _AHEAD * workers - len(running)):
+                for number in itertools.islice(remaining, _AHEAD * workers - len(running)):
                     running[pool.submit(_replay, number)] = number
-                for future in pool.ended(running):
-                    made = done[running.pop(future)] = future.result()
+                for future in pool.finished(running):
+                    finished = done[running.pop(future)] = future.result()
                     if progress is not None:
-                        progress(made)
+                        progress(finished)
     except BrokenProcessPool:
         raise InfrastructureError(
             "replay: a worker process died (out of memory, or killed); try again with fewer --workers."
@@ -91,17 +91,17 @@ def _in_processes(campaign: Campaign, workers: int, progress: Progress | None) -
 
 
 _campaign: Campaign | None = None
-"""The campaign of this worker process; set once, before its first replay."""
+"""The campaign of this worker process, set once before its first replay."""
 
 
-def _adopt(campaign: Campaign) -> None:
+def _set_campaign(campaign: Campaign) -> None:
     global _campaign
     _campaign = campaign
 
 
 def _replay(number: int) -> Replay:
     if _campaign is None:
-        raise RuntimeError("a worker was asked for a replay before it was given a campaign")
+        raise RuntimeError("the worker process has no campaign")
     return _campaign.replay(number)
 
 

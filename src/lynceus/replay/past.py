@@ -1,4 +1,4 @@
-"""Runs of other jobs, read from the table that a job's file names."""
+"""Runs of other jobs, read from the table that a replay job names under `past`."""
 
 from __future__ import annotations
 
@@ -8,55 +8,57 @@ from pathlib import Path
 
 import numpy as np
 
-from lynceus.document import Document
-from lynceus.document.complaint import hint
-from lynceus.errors import InputError
-from lynceus.replay.spec import PastSpec, ReplaySpec
+from lynceus.errors import InputError, hint
+from lynceus.jobfile.yaml.document import Document
+from lynceus.models.past_pairs import PastRuns
+from lynceus.replay.job_file import PastSpec, ReplaySpec
 from lynceus.replay.tables import Table, find_table, read_table
-from lynceus.space import Expression, FloatArray
-from lynceus.surrogate.past_pairs import PastRuns
+from lynceus.space.column import FloatArray
+from lynceus.space.expression import Expression
 
 
-def past_runs(document: Document, model: ReplaySpec, here: Table) -> PastRuns | None:
-    """The runs, without those of the job itself; nothing when the file names none or their table is not there."""
-    wanted = model.past
-    if wanted is None:
+def past_runs(document: Document, spec: ReplaySpec, table: Table) -> PastRuns | None:
+    """Runs of other jobs to learn from, compared with the rows of `table`; None when the file names none or they are missing."""
+    past = spec.past
+    if past is None:
         return None
     try:
-        path = find_table(document, Path(document.name), wanted.table)
+        path = find_table(document, Path(document.name), past.table)
     except InputError:
         return None
-    table = _kept(document, wanted, read_table(path), path.name)
-    metrics = _matching(wanted.metrics, list(table))
-    jobs = {name: number for number, name in enumerate(dict.fromkeys(table[wanted.job]))}
-    numbers = [np.array([np.nan if cell is None else float(cell) for cell in table[name]]) for name in metrics]
+    runs = _selected(document, past, read_table(path), path.name)
+    metrics = _matching(past.metrics, list(runs))
+    jobs = {name: number for number, name in enumerate(dict.fromkeys(runs[past.job]))}
+    numbers = [np.array([np.nan if cell is None else float(cell) for cell in runs[name]]) for name in metrics]
+    theirs, ours = zip(*past.compare.values(), strict=True)
+    resources, here = _resources(document, theirs, runs), _resources(document, ours, table)
     try:
         return PastRuns(
-            np.array([jobs[name] for name in table[wanted.job]]),
-            _resources(document, [both[0] for both in wanted.compare.values()], table),
-            np.array([float(seconds or 0.0) for seconds in table[wanted.time]]),
-            np.column_stack(numbers) if numbers else np.zeros((len(table[wanted.job]), 0)),
+            np.array([jobs[name] for name in runs[past.job]]),
+            resources,
+            np.array([float(seconds or 0.0) for seconds in runs[past.time]]),
+            np.column_stack(numbers) if numbers else np.zeros((len(runs[past.job]), 0)),
             tuple(metrics),
-            _resources(document, [both[1] for both in wanted.compare.values()], here),
+            here,
         )
     except InputError as error:
         raise InputError(f"{document.at('past')}: {str(error).removeprefix('past: ')}") from None
 
 
-def _kept(document: Document, wanted: PastSpec, table: Table, name: str) -> Table:
-    """The runs of other jobs that the file wants."""
+def _selected(document: Document, past: PastSpec, runs: Table, name: str) -> Table:
+    """The runs that `without` and `keep` leave."""
     for field in ("job", "time"):
-        column = getattr(wanted, field)
-        if column not in table:
+        column = getattr(past, field)
+        if column not in runs:
             raise InputError(
-                f"{document.at('past', field)}: the table {name} has no column '{column}'{hint(column, table)}"
+                f"{document.at('past', field)}: the table {name} has no column '{column}'{hint(column, runs)}"
             )
-    kept = np.array([not any(fnmatch.fnmatch(str(job), each) for each in wanted.without) for job in table[wanted.job]])
-    if wanted.keep is not None:
-        kept &= Expression.parse(wanted.keep, document.at("past", "keep")).mask(table)
+    kept = np.array([not any(fnmatch.fnmatch(str(job), each) for each in past.without) for job in runs[past.job]])
+    if past.keep is not None:
+        kept &= Expression.parse(past.keep, document.at("past", "keep")).mask(runs)
     if not kept.any():
         raise InputError(f"{document.at('past')}: no run of {name} is left; relax 'without' or 'keep'.")
-    return {column: [cell for cell, good in zip(cells, kept, strict=True) if good] for column, cells in table.items()}
+    return {column: [cell for cell, good in zip(cells, kept, strict=True) if good] for column, cells in runs.items()}
 
 
 def _matching(patterns: Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -69,5 +71,7 @@ def _resources(document: Document, texts: Sequence[str], table: Table) -> FloatA
     columns = [np.asarray(Expression.parse(text, where).evaluate(table), dtype=float) for text in texts]
     for text, column in zip(texts, columns, strict=True):
         if not (np.isfinite(column) & (column > 0)).all():
-            raise InputError(f"{where}: {text!r} is not above 0 everywhere; its logarithm is needed.")
+            raise InputError(
+                f"{where}: {text!r} is not above 0 in every row; its logarithm is needed, so correct the expression."
+            )
     return np.asarray(np.log(np.column_stack(columns)))

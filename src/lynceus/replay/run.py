@@ -1,29 +1,32 @@
-"""One replay: a policy, a seed, a table, and what each trial brought."""
+"""One replay: a policy explores a measured table with one random seed."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
-from lynceus.engine import explore
 from lynceus.errors import InputError
-from lynceus.executor import Clock, PretendedClock, TableExecutor
-from lynceus.executor.worlds import World
-from lynceus.history import End, Observation, Order
-from lynceus.policy import BestSeen, Policy
+from lynceus.executors.simulation import World
+from lynceus.executors.table import SimulatedClock, TableExecutor
+from lynceus.models.past_pairs import PastPairs
+from lynceus.models.state import feasible_runs
+from lynceus.policy.answer import BestSeen
+from lynceus.policy.policy import Policy
+from lynceus.policy.stopping import Never
 from lynceus.replay.job import ReplayJob
 from lynceus.replay.score import TOLERANCE, Reached, reached, true_value
-from lynceus.situation import feasible_runs
-from lynceus.stopping import Never
-from lynceus.study import STATES, Study
-from lynceus.surrogate.past_pairs import PastPairs
+from lynceus.study.run_loop import explore
+from lynceus.study.study import Study
+from lynceus.trial.order import Order
+from lynceus.trial.outcome import End, Observation
+from lynceus.trial.record import RequestedState
+from lynceus.trial.trial import STATES
 
 Until = Literal["optimum", "end"] | float
-"""Replay until the optimum has been run (nothing that is measured changes afterwards), until the policy stops, or until a CNO.
-Only `end` asks the policy's stopping rule: how much money it takes to get somewhere is one question, when it gives up another."""
+"""Replay until the optimum has been run (later trials change no measured quantity), until the policy stops, or until a CNO.
+Only `end` applies the policy's stopping rule: the cost of reaching a result and the time of stopping are separate questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +40,25 @@ class Step:
     spent_usd: float
     """All charges so far."""
     cno: float
-    """Of the best run so far that finished and kept every limit, or, of a policy that recommends what it predicts, of what it would
-    recommend now; infinite while there is none, and where a prediction breaks a limit."""
+    """CNO of the best feasible run so far, or of the current recommendation if the policy recommends what its model predicts;
+    infinite while there is none, and where a recommendation violates a constraint."""
     decision_s: float
-    """Seconds that the policy thought about this trial."""
+    """Seconds that the policy needed to choose this trial."""
     row: int = -1
-    """The configuration's place in the table."""
+    """The configuration's row in the table."""
     seconds: float = math.nan
-    """How long it ran."""
-    told_s: float = math.nan
-    """The time that the model was told: measured, or estimated for a run that was stopped; NaN when it was told nothing."""
+    """Running time."""
+    target_s: float = math.nan
+    """The running time that the model was trained on: measured, or estimated for a stopped run; NaN when the run was not used."""
     modelled: bool = False
-    """Whether a model was asked for it; initial samples and random picks are not."""
+    """Whether a model chose it; initial samples and random choices are not modelled."""
     advised: int = -1
-    """The row that a policy which recommends what it predicts would recommend now; -1: none, or it recommends the best run."""
+    """The row that a policy which recommends predictions would recommend now; -1: none, or it recommends the best run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """All trials of one seed, in the order in which they settled."""
+    """All trials of one seed, in the order in which they ended."""
 
     policy: str
     seed: int
@@ -63,31 +66,12 @@ class Replay:
     reason: str
     """Why it ended."""
     cno_at_stop: float | None
-    """CNO of what the policy recommended when it stopped by itself; infinite: nothing, or a configuration that breaks a
-    limit; nothing: it was not asked, because the replay ended at the optimum."""
+    """CNO of the recommendation when the policy stopped by itself; infinite: it recommended no configuration, or an infeasible
+    one; None: the replay ended earlier, at the requested CNO."""
 
     def reached(self, level: float) -> Reached:
-        """When the CNO first was at most `level`."""
+        """When the CNO was first at most `level`."""
         return reached([step.cno for step in self.steps], [step.spent_usd for step in self.steps], level)
-
-
-class TimedStudy(Study):
-    """A study that notes how long each order took, and takes no more orders once the judge has seen enough."""
-
-    def __init__(self, job: ReplayJob, policy: Policy, seed: int, clock: Clock) -> None:
-        super().__init__(job.problem, policy, seed=seed, name=job.name, clock=clock)
-        self.enough = False
-        self.thought_s: dict[int, float] = {}
-
-    def order(self, slots: int = 1) -> Order | None:
-        """The next order, timed."""
-        if self.enough:
-            return None
-        began = time.perf_counter()
-        order = super().order(slots)
-        if order is not None:
-            self.thought_s[order.number] = time.perf_counter() - began
-        return order
 
 
 def replay(
@@ -99,77 +83,130 @@ def replay(
     parallel: int = 1,
     world: World | None = None,
 ) -> Replay:
-    """Let a policy explore the table once, perhaps in a harder world than the table's.
+    """Let a policy explore the table once; `world` adds noise, failures and the like.
 
-    Where runs are noisy the judge is not: the CNO is that of the configuration which looks best so far, as the table has it.
+    Noise does not affect the score: the CNO is that of the configuration that looks best so far, computed from the table itself.
     """
-    clock = PretendedClock()
+    clock = SimulatedClock()
     if until != "end":
         policy = replace(policy, stop=Never())
-    study = TimedStudy(job, fitted(policy, job), seed, clock)
-    steps: list[Step] = []
-    best, spent, cno = math.inf, 0.0, math.inf
-    predicts = not isinstance(policy.answer, BestSeen)
-    goal = {"optimum": 1.0, "end": 0.0}[until] if isinstance(until, str) else until
+    study = Study(job.problem, fitted(policy, job), seed=seed, name=job.name, clock=clock)
+    recorder = _Recorder(job, study, target_cno(until))
+    executor = TableExecutor(job.problem, job.measurements, clock, world=world, seed=seed)
+    explore(
+        study,
+        executor,
+        clock,
+        parallel=parallel,
+        ordered=recorder.ordered,
+        settled=recorder.settled,
+        requested_state=recorder.requested_state,
+    )
+    if recorder.reached_target:
+        at_optimum = recorder.target_cno == 1.0
+        reason = "the optimum was run" if at_optimum else f"a CNO of {recorder.target_cno:g} was reached"
+        return Replay(policy.name, seed, tuple(recorder.steps), reason, None)
+    return Replay(policy.name, seed, tuple(recorder.steps), study.reason or "", _final_cno(job, study))
 
-    def settled(seen: Observation) -> None:
-        nonlocal best, spent, cno
-        spent += seen.outcome.charged_usd
-        advised = -1
-        if predicts:
-            advised, cno = _advice(job, study)
-        for row, value in () if predicts else feasible_runs(job.problem, (seen,)):
-            if value < best:
-                best, truth = value, true_value(job.problem, job.measurements, row)
-                cno = math.inf if truth is None else job.optimum.cno(truth)
-        steps.append(
+
+def target_cno(until: Until) -> float:
+    """The CNO at which a replay ends; 0, which no run reaches, when the policy decides."""
+    return {"optimum": 1.0, "end": 0.0}[until] if isinstance(until, str) else until
+
+
+@dataclass
+class _Recorder:
+    """Scores every trial of a replay as it ends."""
+
+    job: ReplayJob
+    study: Study
+    target_cno: float
+    steps: list[Step] = field(default_factory=list)
+    _best: float = math.inf
+    """Objective of the run that looks best so far, smaller is better."""
+    _cno: float = math.inf
+    _spent_usd: float = 0.0
+    _deciding_s: float = 0.0
+    """Seconds of all decisions before the last one."""
+    _decision_s: dict[int, float] = field(default_factory=dict)
+    """Seconds of a decision by the number of the trial."""
+
+    def __post_init__(self) -> None:
+        self._recommends_predictions = not isinstance(self.study.policy.answer, BestSeen)
+
+    @property
+    def reached_target(self) -> bool:
+        """Whether the replay may end."""
+        return self._cno <= self.target_cno * (1 + TOLERANCE)
+
+    def requested_state(self) -> RequestedState:
+        """Order no more trials once the target is reached; the run loop asks before every decision."""
+        self._deciding_s = self.study.deciding_s
+        return RequestedState.STOP if self.reached_target else RequestedState.RUN
+
+    def ordered(self, order: Order) -> None:
+        """Note how long the decision took."""
+        self._decision_s[order.number] = self.study.deciding_s - self._deciding_s
+
+    def settled(self, seen: Observation) -> None:
+        """Add a step for a trial that ended."""
+        self._spent_usd += seen.outcome.charged_usd
+        advised = self._update_cno(seen)
+        self.steps.append(
             Step(
-                job.problem.space.point(seen.row),
+                self.job.problem.space.point(seen.row),
                 str(STATES[seen.outcome.end]),
                 seen.outcome.charged_usd,
-                spent,
-                cno,
-                study.thought_s[seen.order.number],
+                self._spent_usd,
+                self._cno,
+                self._decision_s[seen.order.number],
                 seen.row,
                 seen.outcome.seconds,
-                math.nan if seen.told is None else seen.told.seconds,
+                math.nan if seen.target is None else seen.target.seconds,
                 seen.order.plan.expected is not None,
                 advised,
             )
         )
-        study.enough = cno <= goal * (1 + TOLERANCE)
 
-    executor = TableExecutor(job.problem, job.measurements, clock, world=world, seed=seed)
-    explore(study, executor, clock, parallel=parallel, settled=settled)
-    if study.enough:
-        reason = "the optimum was run" if goal == 1.0 else f"a CNO of {goal:g} was reached"
-        return Replay(policy.name, seed, tuple(steps), reason, None)
-    return Replay(policy.name, seed, tuple(steps), study.reason or "", _recommended_cno(job, study))
+    def _update_cno(self, seen: Observation) -> int:
+        """Score the policy after a trial; returns the row that it recommends if it recommends predictions, else -1."""
+        job = self.job
+        if self._recommends_predictions:
+            advised, self._cno = _recommended(job, self.study)
+            return advised
+        for row, value in feasible_runs(job.problem, (seen,)):
+            if value < self._best:
+                self._best, truth = value, true_value(job.problem, job.measurements, row)
+                self._cno = math.inf if truth is None else job.optimum.cno(truth)
+        return -1
 
 
 def fitted(policy: Policy, job: ReplayJob) -> Policy:
-    """The policy with what the job's file knows: where progress aims, unless the policy names it, and runs of other jobs."""
+    """The policy with what the job file adds: the progress target, unless the policy names one, and runs of other jobs."""
     if isinstance(policy.surrogate, PastPairs) and policy.surrogate.past is None:
         if job.past is None:
             raise InputError(
                 f"policy: {policy.name!r} learns from runs of other jobs, and {job.name} has none; name their table under "
-                "'past' in the job's file (and set LYNCEUS_DATA to its folder), or choose another policy."
+                "'past' in the job file (and set LYNCEUS_DATA to its folder), or choose another policy."
             )
         policy = replace(policy, surrogate=replace(policy.surrogate, past=job.past))
-    fill = policy.timeout.fill
-    default = next((field.default for field in fields(fill) if field.name == "target"), None)  # type: ignore[arg-type]
-    if job.target is None or default is None or getattr(fill, "target") != default:  # noqa: B009
+    censored = policy.timeout.censored
+    default = next((one.default for one in fields(censored) if one.name == "target"), None)  # type: ignore[arg-type]
+    if job.target is None or default is None or getattr(censored, "target") != default:  # noqa: B009
         return policy
-    aimed = replace(fill, target=job.target)  # type: ignore[type-var]
-    return replace(policy, timeout=replace(policy.timeout, fill=aimed))
+    aimed = replace(censored, target=job.target)  # type: ignore[type-var]
+    return replace(policy, timeout=replace(policy.timeout, censored=aimed))
 
 
-def _recommended_cno(job: ReplayJob, study: Study) -> float:
-    return _advice(job, study)[1] if any(seen.outcome.end is End.FINISHED for seen in study.history) else math.inf
+def _final_cno(job: ReplayJob, study: Study) -> float:
+    finished = any(seen.outcome.end is End.FINISHED for seen in study.observations)
+    return _recommended(job, study)[1] if finished else math.inf
 
 
-def _advice(job: ReplayJob, study: Study) -> tuple[int, float]:
-    """The row that is recommended now and its CNO; −1 and infinite when there is none."""
-    advice = study.recommend()
-    value = None if advice is None else true_value(job.problem, job.measurements, advice.row)
-    return -1 if advice is None else advice.row, math.inf if value is None else job.optimum.cno(value)
+def _recommended(job: ReplayJob, study: Study) -> tuple[int, float]:
+    """The row that is recommended now and its CNO; -1 and infinity when there is none."""
+    recommendation = study.recommend()
+    if recommendation is None:
+        return -1, math.inf
+    value = true_value(job.problem, job.measurements, recommendation.row)
+    return recommendation.row, math.inf if value is None else job.optimum.cno(value)

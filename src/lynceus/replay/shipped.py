@@ -1,4 +1,4 @@
-"""The jobs that ship with Lynceus: a YAML file each; the tables themselves are published elsewhere."""
+"""The replay jobs that ship with Lynceus, one YAML file each; the tables themselves are published elsewhere."""
 
 from __future__ import annotations
 

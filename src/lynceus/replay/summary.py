@@ -1,4 +1,4 @@
-"""Many seeds of one policy in a few numbers. A seed that never got there counts as infinite; none is ever dropped."""
+"""Many seeds of one policy in a few numbers. A seed that did not reach a level counts as infinite; none is dropped."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lynceus.replay.score import LEVELS
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """Median and 90th percentile over seeds; infinite where that share of the seeds did not get there."""
+    """Median and 90th percentile over seeds; infinite where too many seeds did not reach the level."""
 
     p50: float
     p90: float
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Quantiles:
-        """Linear between order statistics, as NumPy has it, but infinity does not leak into finite neighbours.
+        """Linear between order statistics as in NumPy, but an infinite value does not spoil finite neighbours.
 
         >>> Quantiles.of([1.0, 2.0, 3.0])
         Quantiles(p50=2.0, p90=2.8)
@@ -41,7 +41,7 @@ class Level:
     """The same money in units of one run of the optimum."""
     trials: Quantiles
     unreached: int
-    """Seeds that ended before."""
+    """Seeds that ended before they reached it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ class Summary:
     trials: Quantiles
     """Trials of a whole replay."""
     stopped: Quantiles
-    """Trials that a timeout ended."""
+    """Trials stopped by a timeout."""
     spent_usd: Quantiles
-    """Money of a whole replay."""
+    """Dollars of a whole replay."""
     decision_s: Quantiles
     """Seconds of a decision, over all decisions of all seeds."""
     cno_at_stop: Quantiles | None
-    """Of the recommendation, over the seeds that the policy ended by itself; nothing when there was none."""
+    """Of the recommendation, over the seeds in which the policy stopped by itself; None when there was none."""
 
 
 def summarise(replays: Sequence[Replay], optimum_usd: float) -> Summary:
@@ -93,13 +93,13 @@ def summarise(replays: Sequence[Replay], optimum_usd: float) -> Summary:
 
 
 def quantile(values: Sequence[float], q: float) -> float:
-    """A quantile in which infinity does not leak into finite neighbours."""
+    """A quantile in which an infinite value does not spoil finite neighbours."""
     ordered = np.sort(np.asarray(values, dtype=float))
     place = q * (len(ordered) - 1)
     low, share = int(place), place - int(place)
     if share == 0.0:
         return float(ordered[low])
-    # inf − inf is not a number: between two infinite neighbours, or a finite and an infinite one, the quantile is infinite.
+    # inf - inf is NaN: between two infinite neighbours, or a finite and an infinite one, the quantile is infinite.
     if math.isinf(ordered[low + 1]):
         return math.inf
     return float(ordered[low] + share * (ordered[low + 1] - ordered[low]))

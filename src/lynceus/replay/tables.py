@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from lynceus.document import Document
 from lynceus.errors import InputError, MissingExtraError
-from lynceus.space import Cell
+from lynceus.jobfile.yaml.document import Document
+from lynceus.space.column import Cell
 
 if TYPE_CHECKING:
     import _csv
@@ -24,21 +24,21 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+
 
 
 def data_folder() -> Path | None:
-    """Where measured tables lie: `LYNCEUS_DATA`, else `../shared/data` beside the project; nothing when neither exists."""
+    """The folder of measured tables: `LYNCEUS_DATA`, else `../shared/data` beside the project; None when neither exists."""
     named = os.environ.get("LYNCEUS_DATA")
     folder = Path(named) if named else Path(__file__).resolve().parents[3].parent / "shared" / "data"
     return folder if folder.is_dir() else None
 
 
 def find_table(document: Document, path: Path, table: str) -> Path:
-    """The table beside the document, or in the data folder."""
+    """The path of a table beside the document, or in the data folder."""
     folder = data_folder()
     for found in (path.parent / table, *([folder / table] if folder else [])):
         if found.is_file():
             return found
-    looked = f"neither beside the document nor in {folder}" if folder else "not beside the document"
+    searched = f"neither beside the document nor in {folder}" if folder else "not beside the document"
     raise InputError(
-        f"{document.at('table')}: the table {table!r} is {looked}; put it there, or set LYNCEUS_DATA to the folder of the tables."
+        f"{document.at('table')}: the table {table!r} is {searched}; put it there, or set LYNCEUS_DATA to the folder of the tables."
     )
 
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from lynceus.errors import InputError
-from lynceus.space.column import Scalar, listed, nearest, shown
+from lynceus.errors import InputError, did_you_mean, shown
+from lynceus.space.column import Scalar, listed
 
 _NEEDED = ("InstanceType", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
 CatalogRow = tuple[int, dict[str, str]]
@@ -32,7 +32,7 @@ def load_catalog(
         raise InputError(f"{path} has the regions {listed(known)}: say which one to use.")
     if region is not None and region not in known:
         raise InputError(
-            f"{path} has no region {shown(region)}.{nearest(region, known) or f' It has {listed(known)}.'}"
+            f"{path} has no region {shown(region)}.{did_you_mean(region, known) or f' It has {listed(known)}.'}"
         )
     chosen: dict[str, dict[str, Scalar]] = {}
     unpriced: set[str] = set()
@@ -79,7 +79,7 @@ def _machine(row: dict[str, str], where: str, spot: bool) -> dict[str, Scalar] |
     """The table row of a machine; None without a price."""
     field = "SpotPrice" if spot else "Price"
     price = catalog_number(row[field] or "0", where, field, least=0.0)
-    if price == 0:  # public catalogs write an unknown price as nothing or as 0.0
+    if price == 0:  # public catalogs leave an unknown price empty or write 0.0
         return None
     vcpus = catalog_number(row["vCPUs"], where, "vCPUs")
     return {
@@ -119,7 +119,7 @@ def _need_all(
             raise InputError(
                 f"{path} has no such price for {shown(name)}: choose another region, on-demand, or machine."
             )
-        hint = nearest(name, known) if name not in known else " Other regions have it."
+        hint = did_you_mean(name, known) if name not in known else " Other regions have it."
         raise InputError(f"{path} has no machine {shown(name)} in this region.{hint}")
     if not chosen:
         raise InputError(

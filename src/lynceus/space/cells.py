@@ -12,7 +12,7 @@ class Cells:
     """A column in which some rows may be None."""
 
     data: Column
-    """[q]; a filler stands where ``missing``."""
+    """[q]; a filler value where ``missing``."""
     missing: BoolArray
     """[q]"""
 
@@ -73,7 +73,7 @@ def whole_numbers(cells: Cells) -> bool:
 
 
 def truth(cells: Cells) -> BoolArray:
-    """[q]: Python's notion of truth; None is false."""
+    """[q]: truth as Python defines it; None is false."""
     return np.asarray(cells.data.astype(np.bool_) & ~cells.missing)
 
 

@@ -1,10 +1,9 @@
 """Columns: one value per configuration, in the fastest form that keeps the user's values.
 
 A column is a numpy array ``[q]``: ``bool``, ``int64`` or ``float64`` when every value is of that kind, ``object``
-otherwise (text, mixed values, or values of a conditional parameter, where ``None`` stands for "inactive").
+otherwise (text, mixed values, or values of a conditional parameter, where ``None`` means "inactive").
 """
 
-import difflib
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, shown
 
 Scalar = str | int | float | bool
 """What a parameter's value may be."""
@@ -29,7 +28,7 @@ EXACT = 2**53
 
 
 def plain(value: object, where: str) -> Cell:
-    """``value`` as an ordinary Python scalar; NaN, infinities and containers are refused.
+    """``value`` as an ordinary Python scalar; NaN, infinities and containers are errors.
 
     >>> plain(np.int64(3), "nodes")
     3
@@ -48,9 +47,7 @@ def plain(value: object, where: str) -> Cell:
         if not math.isfinite(value):
             raise InputError(f"{where} is {value}, but a finite number is needed: replace or remove it.")
         return value
-    raise InputError(
-        f"{where} is {shown(value)} ({type(value).__name__}), but a text, a number or true/false is needed."
-    )
+    raise InputError(f"{where} is {shown(value)}, but a text, a number or true/false is needed.")
 
 
 def as_column(cells: Sequence[Cell]) -> Column:
@@ -76,16 +73,6 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def shown(value: object) -> str:
-    """``value`` as it should stand in a message: quoted text, YAML's true/false, at most 60 characters."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and abs(value) > 10**30:
-        return "an enormous integer"
-    text = f"'{value}'" if isinstance(value, str) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def listed(values: Iterable[object], most: int = 8) -> str:
     """``values`` as a readable list that ends after ``most`` of them.
 
@@ -95,18 +82,3 @@ def listed(values: Iterable[object], most: int = 8) -> str:
     every = list(values)
     head = ", ".join(shown(value) for value in every[:most])
     return head if len(every) <= most else f"{head}, ... ({len(every)} in all)"
-
-
-def nearest(value: object, known: Iterable[object]) -> str:
-    """A hint for a message: `` Did you mean ...?``, or nothing when no known value is like ``value``.
-
-    >>> nearest("workes", ["workers", "nodes"])
-    " Did you mean 'workers'?"
-    """
-    candidates = list(known)
-    numbers = [candidate for candidate in candidates if isinstance(candidate, int | float)]
-    if isinstance(value, int | float) and not isinstance(value, bool) and len(numbers) == len(candidates) and numbers:
-        return f" The nearest is {shown(min(numbers, key=lambda number: abs(number - value)))}."
-    words = {str(candidate): candidate for candidate in candidates}
-    close = difflib.get_close_matches(str(value)[:200], words, n=1, cutoff=0.6)
-    return f" Did you mean {shown(words[close[0]])}?" if close else ""

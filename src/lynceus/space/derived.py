@@ -1,6 +1,6 @@
-"""Derived columns: what follows from a configuration, such as the memory of its machine.
+"""Derived columns: properties that follow from a configuration, such as the memory of its machine.
 
-Each kind has ``added(known) -> new columns`` and says by ``feature`` whether models may read what it adds:
+Each kind has ``added(known) -> new columns`` and a field ``feature`` that decides whether models use the new columns:
 ``None`` (the default) takes numbers and booleans and leaves text out, since text only repeats what it was derived from;
 ``True`` takes all, ``False`` none.
 """
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lynceus.errors import InputError
-from lynceus.space.column import Cell, Column, IntArray, Scalar, as_column, listed, nearest, plain, shown
+from lynceus.errors import InputError, did_you_mean, shown
+from lynceus.space.column import Cell, Column, IntArray, Scalar, as_column, listed, plain
 from lynceus.space.expression import Expression
 
 Table = Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]]
@@ -58,8 +58,8 @@ class Mapped:
         results: list[Cell] = []
         for value in values:
             if value is not None and value not in self.mapping:
-                hint = nearest(value, self.mapping) or f" It has {listed(self.mapping)}."
-                raise InputError(f"{where} has nothing for {shown(value)} of {shown(self.source)}.{hint}")
+                hint = did_you_mean(value, self.mapping) or f" It has {listed(self.mapping)}."
+                raise InputError(f"{where} has no value for {shown(value)} of {shown(self.source)}.{hint}")
             results.append(None if value is None else plain(self.mapping[value], f"{where}, result of {shown(value)}"))
         return {self.name: as_column(results)[codes]}
 
@@ -90,7 +90,7 @@ class Joined:
         table = _as_columns(self.table, where)
         for name in [*keys.values(), *(self.columns or ())]:
             if name not in table:
-                hint = nearest(name, table) or f" It has {listed(table)}."
+                hint = did_you_mean(name, table) or f" It has {listed(table)}."
                 raise InputError(f"{where} has no column {shown(name)}.{hint}")
         added = [name for name in table if name not in keys.values()] if self.columns is None else list(self.columns)
         wanted, codes = _distinct_tuples([known[name] for name in keys])
@@ -124,8 +124,8 @@ def derive(columns: Mapping[str, Column], derived: Sequence[Derived]) -> tuple[d
                 )
             every[name] = column
             text = any(isinstance(cell, str) for cell in distinct(column)[0])
-            asked = one.feature if one.feature is None or isinstance(one.feature, bool) else name in one.feature
-            if asked or (asked is None and not text):
+            chosen = one.feature if one.feature is None or isinstance(one.feature, bool) else name in one.feature
+            if chosen or (chosen is None and not text):
                 features.append(name)
     return every, features
 
@@ -164,7 +164,7 @@ def _lookup(
         if key not in index:
             available = [_key(other) for other in index]
             hint = (
-                nearest(_key(key), available)
+                did_you_mean(_key(key), available)
                 or f" It has {', '.join(available[:8])}{', ...' if len(available) > 8 else ''}."
             )
             raise InputError(f"{where} has no row for {', '.join(names)} = {_key(key)}.{hint}")
@@ -178,7 +178,7 @@ def _key(key: tuple[Cell, ...]) -> str:
 
 def _need(where: str, name: str, known: Mapping[str, Column]) -> None:
     if name not in known:
-        hint = nearest(name, known) or f" Known are {listed(known)}."
+        hint = did_you_mean(name, known) or f" Known are {listed(known)}."
         raise InputError(f"{where} needs the unknown column {shown(name)}.{hint}")
 
 

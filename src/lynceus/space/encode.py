@@ -1,15 +1,15 @@
-"""Encoding: columns as the numbers that models read, once per space.
+"""Encoding: columns as numeric features for models, once per space.
 
 - Categories become codes in the order of their values; booleans 0 and 1. Both have the kind "categorical".
 - Ordinal texts become their position, numbers stay numbers ("numeric").
-- Numbers on a log scale become log2 ("log"): the feature is already transformed. An Integer or Float parameter says so
-  by ``log=True``. Ordinal numbers and derived numbers, whose scale nobody stated, are taken as logarithms when they are
+- Numbers on a log scale become log2 ("log"): the feature is already transformed. An Integer or Float parameter asks for
+  it by ``log=True``. Ordinal numbers and derived numbers, which state no scale, are taken as logarithms when they are
   positive and the largest is at least 8 times the smallest: machine sizes come as powers of two, and three doublings
   on a linear scale would crowd all but the largest into a corner. Trees are nearly indifferent to this (it moves only
   where between two values they cut); Gaussian processes are not.
-- Inactive values stand one step below the smallest value: a tree separates them with one split, a Gaussian process sees
+- Inactive values are one step below the smallest value: a tree separates them with one split, a Gaussian process sees
   them near the smallest setting, and no further feature is needed.
-- Constant features are left out: they tell nothing.
+- Constant features are left out: they have no information.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from lynceus.errors import InputError
-from lynceus.space.column import BoolArray, Cell, Column, FloatArray, is_number, listed, nearest, shown
+from lynceus.errors import InputError, did_you_mean, shown
+from lynceus.space.column import BoolArray, Cell, Column, FloatArray, is_number, listed
 from lynceus.space.derived import distinct
 from lynceus.space.parameter import Categorical, Float, Integer, Ordinal, Parameter
 
@@ -36,7 +36,7 @@ def encode(
     kept: list[tuple[FloatArray, str, Kind]] = []
     for name in dict.fromkeys(features):
         if name not in columns:
-            hint = nearest(name, columns) or f" Known are {listed(columns)}."
+            hint = did_you_mean(name, columns) or f" Known are {listed(columns)}."
             raise InputError(f"The feature {shown(name)} is not a column.{hint}")
         cells, codes = distinct(columns[name])
         if len(cells) < 2:

@@ -1,6 +1,6 @@
 """From parameters to rows: every combination once, or the rows of a table, as codes.
 
-A code is the position of a row's value in its parameter's ``values``; -1 says that the parameter is inactive there.
+A code is the position of a row's value in its parameter's ``values``; -1 means that the parameter is inactive there.
 """
 
 import math
@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lynceus.errors import InputError
-from lynceus.space.column import BoolArray, Cell, Column, IntArray, as_column, is_number, listed, nearest, plain, shown
+from lynceus.errors import InputError, did_you_mean, shown
+from lynceus.space.column import BoolArray, Cell, Column, IntArray, as_column, is_number, listed, plain
 from lynceus.space.expression import Expression
 from lynceus.space.parameter import Categorical, Ordinal, Parameter
 
 MOST_COMBINATIONS = 5_000_000
-"""A product of parameters with more combinations than this, before any is forbidden, is refused."""
+"""A product of parameters with more combinations than this, before any is forbidden, is an error."""
 INACTIVE = -1
 
 
 def check_parameters(parameters: Sequence[Parameter]) -> None:
-    """Refuse an empty list, strangers and repeated names."""
+    """Raise an error for an empty list, other types and repeated names."""
     if not parameters:
         raise InputError("A space needs at least one parameter: list what a configuration may choose.")
     seen: set[str] = set()
@@ -64,7 +64,7 @@ def enumerate_codes(parameters: Sequence[Parameter]) -> IntArray:
 
 
 def codes_of_table(parameters: Sequence[Parameter], columns: Mapping[str, Sequence[Cell]]) -> IntArray:
-    """Codes ``[q, p]`` of the rows of a table; a value that its parameter does not list is refused."""
+    """Codes ``[q, p]`` of the rows of a table; a value that its parameter does not list is an error."""
     codes: list[IntArray] = []
     for index, parameter in enumerate(parameters):
         position: dict[Cell, int] = {value: code for code, value in enumerate(parameter.values)}
@@ -75,7 +75,7 @@ def codes_of_table(parameters: Sequence[Parameter], columns: Mapping[str, Sequen
         unknown = np.flatnonzero(code == -2)
         if unknown.size:
             value = cells[int(unknown[0])]
-            hint = nearest(value, parameter.values) or f" It may be {listed(parameter.values)}."
+            hint = did_you_mean(value, parameter.values) or f" It may be {listed(parameter.values)}."
             raise InputError(
                 f"Column {shown(parameter.name)} holds {shown(value)} in {row_numbers(unknown)}, "
                 f"which the parameter does not list.{hint}"
@@ -117,7 +117,7 @@ def parameter_column(parameter: Parameter, codes: IntArray) -> Column:
 
 
 def plain_table(columns: Mapping[str, Sequence[object]]) -> dict[str, list[Cell]]:
-    """The columns of a table as lists of plain scalars, all of one length; NaN is refused by row."""
+    """The columns of a table as lists of plain scalars, all of one length; NaN is an error that names the rows."""
     table: dict[str, list[Cell]] = {}
     for name, values in columns.items():
         if isinstance(values, str) or not hasattr(values, "__len__"):
@@ -148,7 +148,7 @@ def plain_table(columns: Mapping[str, Sequence[object]]) -> dict[str, list[Cell]
 
 
 def refuse_duplicates(parameters: Sequence[Parameter], codes: IntArray) -> None:
-    """Refuse a table in which two rows are the same configuration."""
+    """Raise an error if two rows of a table are the same configuration."""
     _, first, inverse = np.unique(codes, axis=0, return_index=True, return_inverse=True)
     original = first[np.reshape(inverse, -1)]
     repeats = np.flatnonzero(original != np.arange(len(codes)))
@@ -156,12 +156,12 @@ def refuse_duplicates(parameters: Sequence[Parameter], codes: IntArray) -> None:
         names = ", ".join(parameter.name for parameter in parameters)
         raise InputError(
             f"The table lists a configuration twice: {row_numbers(repeats)} equals row {int(original[repeats[0]]) + 1} "
-            f"in {names}; remove the repeats, or add the column that tells them apart to the parameters."
+            f"in {names}; remove the repeats, or add the column that distinguishes them to the parameters."
         )
 
 
 def row_numbers(rows: IntArray) -> str:
-    """Row indices as people count them, the first three.
+    """Row numbers from 1, the first three.
 
     >>> row_numbers(np.array([0, 4, 5, 9]))
     'rows 1, 5, 6 (4 in all)'
@@ -180,7 +180,7 @@ def _active(parameters: Sequence[Parameter], index: int, codes: Sequence[IntArra
         if name not in earlier and any(other.name == name for other in parameters):
             raise InputError(
                 f"Parameter {shown(parameter.name)}: its condition {shown(parameter.when)} uses {shown(name)}, "
-                "which does not stand before it: list that parameter first."
+                "which is not listed before it: list that parameter first."
             )
     condition.check_names(earlier)
     size = len(codes[0]) if codes else 1

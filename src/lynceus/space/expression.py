@@ -1,7 +1,7 @@
 """Expressions over columns: ``"vm_vcpus * nodes > 64 and disk == 'hdd'"``.
 
 The text is read by Python's own parser into a syntax tree, every node of the tree is compared with a short list of what
-is allowed, and the tree is then evaluated by `lynceus.space.evaluate`, a whole column at a time. Nothing is ever
+is allowed, and the tree is then evaluated by `lynceus.space.evaluate`, a whole column at a time. No text is ever
 compiled or run as Python; there are no attributes, no calls but of a few functions, and no names but those of columns.
 """
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lynceus.errors import InputError
-from lynceus.space.column import BoolArray, Column, listed, nearest, shown
+from lynceus.errors import InputError, did_you_mean, shown
+from lynceus.space.column import BoolArray, Column, listed
 from lynceus.space.evaluate import FUNCTIONS, Evaluation
 
 LONGEST = 10_000
@@ -52,8 +52,8 @@ _WORDS = {
     "YieldFrom": "yield",
     "Dict": "a dictionary",
     "Set": "a set",
-    "List": "a list (lists stand only after 'in')",
-    "Tuple": "a tuple (lists stand only after 'in')",
+    "List": "a list (lists are allowed only after 'in')",
+    "Tuple": "a tuple (lists are allowed only after 'in')",
     "BitAnd": "the operator & (write 'and')",
     "BitOr": "the operator | (write 'or')",
     "Invert": "the operator ~ (write 'not')",
@@ -87,17 +87,17 @@ class Expression:
 
     @classmethod
     def parse(cls, text: object, where: str = "Expression") -> "Expression":
-        """The expression that ``text`` says; an `InputError` names what is not allowed and at which column."""
+        """Parse ``text``; an `InputError` names what is not allowed and its position."""
         source, tree = _read(text, where)
         names: dict[str, None] = {}
         tree = _checked(_Place(source, where), tree, names)
         return cls(source, where, tuple(names), tree)
 
     def check_names(self, known: Collection[str]) -> None:
-        """Refuse names that are not in ``known``."""
+        """Raise an error for names that are not in ``known``."""
         for name in self.names:
             if name not in known:
-                hint = nearest(name, known) or f" Known are {listed(known)}."
+                hint = did_you_mean(name, known) or f" Known are {listed(known)}."
                 raise InputError(f"{self.where} {shown(self.text)} uses the unknown name {shown(name)}.{hint}")
 
     def evaluate(self, columns: Mapping[str, object]) -> Column:
@@ -105,7 +105,7 @@ class Expression:
         return self._evaluation(columns).column(self.tree)
 
     def mask(self, columns: Mapping[str, object]) -> BoolArray:
-        """Where the expression is true ``[q]``, by Python's notion of truth; None is false."""
+        """Where the expression is true ``[q]``, with truth as Python defines it; None is false."""
         return self._evaluation(columns).mask(self.tree)
 
     def _evaluation(self, columns: Mapping[str, object]) -> Evaluation:
@@ -124,7 +124,7 @@ class _Place:
         """An error that names the character where ``node`` starts."""
         offset = getattr(node, "col_offset", None)
         at = ""
-        if offset is not None:  # the parser counts bytes of UTF-8, people count characters
+        if offset is not None:  # the parser counts bytes of UTF-8, users count characters
             at = f" at character {len(self.text.encode()[:offset].decode(errors='ignore')) + 1}"
         return InputError(f"{self.where} {shown(self.text)}{at}: {problem}")
 
@@ -141,7 +141,7 @@ def _read(text: object, where: str) -> tuple[str, ast.expr]:
     source = text.strip() if "#" in text else " ".join(text.split("\n")).strip()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes and "1or 2", which are not our user's concern
+            warnings.simplefilter("ignore")  # about escapes and "1or 2", which do not matter here
             return source, ast.parse(source, mode="eval").body
     except SyntaxError as error:
         at = f" at character {error.offset}" if error.offset else ""
@@ -241,7 +241,7 @@ def _compared(place: _Place, operator: ast.cmpop, side: ast.expr, below: _Below)
         raise place.error(side, f"{_word(operator)} is not allowed in an expression.")
     if isinstance(operator, ast.Is | ast.IsNot):
         if not (isinstance(side, ast.Constant) and side.value is None):
-            raise place.error(side, "'is' stands only before None; write '==' to compare.")
+            raise place.error(side, "'is' is allowed only before None; write '==' to compare.")
         return side
     if isinstance(operator, ast.In | ast.NotIn):
         if not isinstance(side, ast.List | ast.Tuple):
@@ -260,7 +260,7 @@ def _literal(place: _Place, item: ast.expr, below: _Below) -> ast.expr:
 def _call(place: _Place, node: ast.Call, below: _Below) -> ast.expr:
     if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
         called = shown(node.func.id) if isinstance(node.func, ast.Name) else "this"
-        hint = nearest(node.func.id, FUNCTIONS) if isinstance(node.func, ast.Name) else ""
+        hint = did_you_mean(node.func.id, FUNCTIONS) if isinstance(node.func, ast.Name) else ""
         known = hint or f" Allowed are {', '.join(FUNCTIONS)}."
         raise place.error(node, f"a call of {called} is not allowed.{known}")
     fewest, most = FUNCTIONS[node.func.id]

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from lynceus.errors import InputError
-from lynceus.space.column import Scalar, is_number, listed, plain, shown
+from lynceus.errors import InputError, shown
+from lynceus.space.column import Scalar, is_number, listed, plain
 
 MOST_VALUES = 1_000_000
-"""A parameter with more values than this is refused."""
+"""The largest number of values of a parameter."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _distinct(name: str, values: object) -> tuple[Scalar, ...]:
         scalar = plain(value, f"Parameter {shown(name)}: a value")
         if scalar is None:
             raise InputError(
-                f"Parameter {shown(name)}: a value is empty (null), which stands for 'inactive': "
+                f"Parameter {shown(name)}: a value is empty (null), which means 'inactive': "
                 "give it a name, or use 'when'."
             )
         if scalar in kept:
@@ -161,7 +161,7 @@ def _distinct(name: str, values: object) -> tuple[Scalar, ...]:
 def _range_or_list(parameter: Integer | Float, default_step: int | None) -> Sequence[float]:
     """The values of a numeric parameter, from its list or its range."""
     name, low, high = shown(parameter.name), parameter.low, parameter.high
-    ranged = any(limit is not None for limit in (low, high, parameter.step, parameter.steps))
+    ranged = any(given is not None for given in (low, high, parameter.step, parameter.steps))
     if parameter.values != () and not ranged:
         return _numbers(parameter, _distinct(parameter.name, parameter.values))
     if low is None or high is None:

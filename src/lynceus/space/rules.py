@@ -1,11 +1,11 @@
-"""What decides which rows stay, what they cost, and which columns of a table are needed."""
+"""Which rows are allowed, what they cost, and which columns of a table are needed."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lynceus.errors import InputError
-from lynceus.space.column import BoolArray, Cell, Column, FloatArray, listed, nearest, shown
+from lynceus.errors import InputError, did_you_mean, shown
+from lynceus.space.column import BoolArray, Cell, Column, FloatArray, listed
 from lynceus.space.derived import Computed, Derived, Joined, Mapped
 from lynceus.space.enumeration import row_numbers
 from lynceus.space.expression import Expression
@@ -27,7 +27,7 @@ def allowed(columns: Mapping[str, Column], forbid: Sequence[str]) -> tuple[BoolA
         if not remaining.any():
             raise InputError(
                 f"forbid, entry {number}: {shown(expression.text)} removes the last {int(kept.sum()):,} of {size:,} "
-                "configurations, so nothing is left to choose from: relax it or an entry before it."
+                "configurations, so none is left: relax it or an entry before it."
             )
         kept = remaining
     return kept, tuple(notes)
@@ -55,12 +55,12 @@ def hourly_price(columns: Mapping[str, Column], price: str | float, parameters: 
 
 
 def need_columns(columns: Mapping[str, object], names: Sequence[str]) -> None:
-    """Refuse what is no table of columns, and a table that lacks one of the named columns."""
+    """Raise an error for anything but a table of columns, and for a table that lacks one of the named columns."""
     if not isinstance(columns, Mapping):
         raise InputError(f"The table is {shown(columns)}, but columns by name are needed: {{'nodes': [1, 2], ...}}.")
     for name in names:
         if name not in columns:
-            hint = nearest(name, columns) or f" It has {listed(columns)}."
+            hint = did_you_mean(name, columns) or f" It has {listed(columns)}."
             raise InputError(f"The table has no column {shown(name)}.{hint}")
 
 
@@ -85,7 +85,7 @@ def names_read(derived: Sequence[Derived], forbid: Sequence[str], price: str | f
 
 
 def refuse_empty_cells(table: Mapping[str, Sequence[Cell]], conditional: Sequence[str]) -> None:
-    """Refuse empty cells (None) in columns other than those of conditional parameters."""
+    """Raise an error for empty cells (None) in columns other than those of conditional parameters."""
     for name, cells in table.items():
         empty = np.flatnonzero([cell is None for cell in cells])
         if empty.size and name not in conditional:

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lynceus.errors import InputError
-from lynceus.space.column import BoolArray, Column, FloatArray, IntArray, Scalar, as_column, listed, nearest, shown
+from lynceus.errors import InputError, did_you_mean, shown
+from lynceus.space.column import BoolArray, Column, FloatArray, IntArray, Scalar, as_column, listed
 from lynceus.space.derived import Derived, derive
 from lynceus.space.encode import Kind, encode
 from lynceus.space.enumeration import (
@@ -25,7 +25,6 @@ from lynceus.space.enumeration import (
 from lynceus.space.expression import Expression
 from lynceus.space.parameter import Parameter, values_listed
 from lynceus.space.rules import allowed, hourly_price, names_read, need_columns, refuse_empty_cells
-from lynceus.units import format_money
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -54,9 +53,9 @@ class Space:
     price_per_second: FloatArray
     """[q]: dollars per second of a run on this configuration."""
     notes: tuple[str, ...] = ()
-    """Sentences about what looks unintended, such as an expression that forbids nothing."""
+    """Notes about probable mistakes, such as an expression that forbids no configuration."""
     list_price: FloatArray | None = None
-    """[q]: what models read as the price where one machine has several (spot, other regions): one for all; nothing: the price."""
+    """[q]: the price that models use where one machine has several (spot, other regions); None for ``price_per_second``."""
 
     def __post_init__(self) -> None:
         size = len(self.codes)
@@ -142,7 +141,7 @@ class Space:
         kept, notes = allowed(columns, forbid)
         columns = {name: column[kept] for name, column in columns.items()}
         codes = codes[kept]
-        # what a run costs per hour is known exactly, so it is not modelled unless it is asked for
+        # the price per hour is known exactly, so it is a feature only on request
         names = [*features, *(name for name in derived_features if name != price)]
         matrix, feature_names, kinds = encode(columns, parameters, names)
         price_per_second = hourly_price(columns, price, parameters) / SECONDS_PER_HOUR
@@ -162,7 +161,7 @@ class Space:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
-        self._freeze()  # an unpickled array has forgotten that it was read-only
+        self._freeze()  # unpickled arrays are writable
 
     def point(self, row: int) -> dict[str, Scalar]:
         """The configuration of a row in the user's own values; inactive parameters are left out."""
@@ -178,7 +177,7 @@ class Space:
         """The row of a configuration; inactive parameters may be absent or None, and those of a single value absent."""
         for name in point:
             if name not in self._names:
-                hint = nearest(name, self._names) or f" Parameters are {listed(self._names)}."
+                hint = did_you_mean(name, self._names) or f" Parameters are {listed(self._names)}."
                 raise InputError(f"The configuration names the unknown parameter {shown(name)}.{hint}")
         wanted = np.array([self._code(parameter, point.get(parameter.name)) for parameter in self.parameters])
         agrees = self.codes == wanted
@@ -195,7 +194,7 @@ class Space:
     def column(self, name: str) -> Column:
         """The column ``[q]`` of this name."""
         if name not in self.columns:
-            hint = nearest(name, self.columns) or f" Known are {listed(self.columns)}."
+            hint = did_you_mean(name, self.columns) or f" Known are {listed(self.columns)}."
             raise InputError(f"The space has no column {shown(name)}.{hint}")
         return self.columns[name]
 
@@ -203,23 +202,9 @@ class Space:
         """The rows ``[q]`` where an expression over columns is true."""
         return Expression.parse(expression).mask(self.columns)
 
-    def describe(self) -> str:
-        """A few lines for people: how many configurations, which parameters, features and prices."""
-        hourly = self.price_per_second * SECONDS_PER_HOUR
-        low, high = format_money(float(hourly.min())), format_money(float(hourly.max()))
-        lines = [f"{len(self):,} configurations, {low if low == high else f'{low} to {high}'} per hour"]
-        for parameter in self.parameters:
-            condition = f" when {parameter.when}" if parameter.when else ""
-            lines.append(
-                f"  {parameter.name} ({type(parameter).__name__.lower()}): {values_listed(parameter)}{condition}"
-            )
-        further = [name for name in self.feature_names if name not in self._names]
-        lines += [f"  further features: {', '.join(further)}"] if further else []
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
-
     @cached_property
     def fingerprint(self) -> str:
-        """A SHA-256 of the content, equal on every machine, to know a space again when a ledger is resumed."""
+        """A SHA-256 of the content, equal on every machine, to recognise a space when a study is resumed."""
         digest = hashlib.sha256()
         heading = [[type(one).__name__, one.name, list(one.values)] for one in self.parameters]
         digest.update(json.dumps([heading, self.feature_names, self.feature_kinds]).encode())
@@ -237,7 +222,7 @@ class Space:
         if value is None and parameter.when is not None:
             return INACTIVE
         if value is None and len(parameter.values) == 1:
-            return 0  # nothing else can be meant
+            return 0  # the only possible value
         if value is None:
             raise InputError(
                 f"The configuration lacks the parameter {shown(parameter.name)}: {values_listed(parameter)}."
@@ -245,7 +230,7 @@ class Space:
         try:
             return parameter.values.index(value)
         except ValueError:
-            hint = nearest(value, parameter.values) or f" It may be {values_listed(parameter)}."
+            hint = did_you_mean(value, parameter.values) or f" It may be {values_listed(parameter)}."
             raise InputError(f"The parameter {shown(parameter.name)} cannot be {shown(value)}.{hint}") from None
 
     @property

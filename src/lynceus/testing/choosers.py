@@ -1,4 +1,4 @@
-"""What every chooser promises."""
+"""The contract of choosers."""
 
 from __future__ import annotations
 
@@ -7,36 +7,37 @@ from dataclasses import replace
 
 import numpy as np
 
-from lynceus.parts import Chooser, Surrogate
-from lynceus.situation import Situation
+from lynceus.models.interfaces import Surrogate
+from lynceus.models.state import State
+from lynceus.policy.interfaces import Chooser
+from lynceus.testing.immutability import fingerprint
 from lynceus.testing.job import small_job
-from lynceus.testing.unchanged import fingerprint
 
 
 def check_chooser(chooser: Chooser, surrogate: Surrogate | None = None) -> None:
-    """Open rows only, same seed same plan, nothing changed, silence when nothing is open (AssertionError if not)."""
-    assert hash(chooser) == hash(copy.copy(chooser)), "a part is a frozen value with a hash"
+    """Check open rows, determinism, purity, and None when every row is closed; raises AssertionError."""
+    assert hash(chooser) == hash(copy.copy(chooser)), "a part must be a frozen value with a hash"
     job = small_job("runtime <= 30m", "accuracy >= 0.8")
     rows: list[int] = []
     for _ in range(len(job.problem.space)):
-        situation = Situation.present(job.problem, job.finished(rows))
-        before = fingerprint(situation)
-        plan = chooser(situation, surrogate, 3)
-        assert fingerprint(situation) == before, "a chooser leaves the situation as it is"
-        assert repr(plan) == repr(chooser(situation, surrogate, 3)), "same seed, same plan"
+        state = State.present(job.problem, job.finished(rows))
+        before = fingerprint(state)
+        plan = chooser(state, surrogate, 3)
+        assert fingerprint(state) == before, "a chooser must not change the state"
+        assert repr(plan) == repr(chooser(state, surrogate, 3)), "the same seed must give the same plan"
         if plan is None:
             break
-        assert situation.open[plan.row], f"row {plan.row} is not open"
-        assert plan.why, "a plan says why"
+        assert state.open[plan.row], f"row {plan.row} is not open"
+        assert plan.why, "a plan must say why"
         rows.append(plan.row)
     assert len(rows) == len(set(rows)), "a row was chosen twice"
     some = job.finished(job.order_of_runs[:4])
-    situation = Situation.present(job.problem, some)
+    state = State.present(job.problem, some)
     only = job.order_of_runs[11]
     one = np.zeros(len(job.problem.space), dtype=bool)
     one[only] = True
-    plan = chooser(replace(situation, open=one), surrogate, 3)
+    plan = chooser(replace(state, open=one), surrogate, 3)
     assert plan is None or plan.row == only, "the only open row was not chosen"
-    assert chooser(replace(situation, open=np.zeros_like(one)), surrogate, 3) is None, (
-        "nothing is open, yet a plan came"
+    assert chooser(replace(state, open=np.zeros_like(one)), surrogate, 3) is None, (
+        "no row is open, yet the chooser returned a plan"
     )

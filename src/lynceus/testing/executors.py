@@ -1,10 +1,10 @@
-"""What every executor promises, checked with real runs: see docs/executors.md. Silent when it is kept, an AssertionError when not.
+"""The conformance suite of executors: checks with real runs, see docs/executors.md. A failed check raises an AssertionError.
 
-from lynceus.testing import executor_checks, Ground
+from lynceus.testing import ExecutorHarness, executor_checks
 
 @pytest.mark.parametrize("check", executor_checks().values(), ids=executor_checks())
-def test_mine(check, tmp_path):
-    check(Ground(lambda problem, job, root: MyExecutor(problem, job, root), tmp_path))
+def test_my_executor(check, tmp_path):
+    check(ExecutorHarness(lambda problem, job, root: MyExecutor(problem, job, root), tmp_path))
 """
 
 from __future__ import annotations
@@ -12,35 +12,40 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from lynceus.testing.executor_ground import Elsewhere, Ground, Make, forked
-from lynceus.testing.executor_runs import RUNS
-from lynceus.testing.executor_survival import SURVIVAL
+from lynceus.testing.executor_harness import CallInProcess, ExecutorHarness, MakeExecutor, call_in_fork
+from lynceus.testing.executor_runs import RUN_CHECKS
+from lynceus.testing.executor_survival import SURVIVAL_CHECKS
 
-Check = Callable[[Ground], None]
+Check = Callable[[ExecutorHarness], None]
 
 
 def executor_checks() -> Mapping[str, Check]:
-    """Every promise by its name; each check needs a ground with a folder of its own.
+    """All checks by name; each needs a harness with its own folder.
 
-    >>> "the cap is kept" in executor_checks()
+    >>> "the timeout is enforced" in executor_checks()
     True
     """
-    return {**RUNS, **SURVIVAL}
+    return {**RUN_CHECKS, **SURVIVAL_CHECKS}
 
 
 def check_executor(
-    make: Make, folder: Path, *, patience_s: float = 60.0, here: bool = True, elsewhere: Elsewhere = forked
+    make: MakeExecutor,
+    folder: Path,
+    *,
+    patience_s: float = 60.0,
+    jobs_are_local: bool = True,
+    call_in_process: CallInProcess = call_in_fork,
 ) -> None:
-    """Run every check, one after the other (AssertionError if a promise is broken).
+    """Run all checks, one after the other; raises an AssertionError if one fails.
 
-    `make(problem, job, root)` gives an executor; it is called again and again, and a new one must find the runs of the one before.
-    `folder` is empty and seen by the jobs too. `here`: jobs are processes of this machine, so that it can be seen whether they live.
-    `elsewhere` calls a function in a new process.
+    `make(problem, job, root)` makes an executor. It is called many times, and each executor must find the runs of those before.
+    `folder` is empty, and jobs see it under the same path. `jobs_are_local`: jobs are processes of this machine, so that the checks can see
+    whether they are alive. `call_in_process` calls a function in a new process.
     """
-    for place, (name, check) in enumerate(executor_checks().items()):
-        below = folder / str(place)
+    for index, (name, check) in enumerate(executor_checks().items()):
+        below = folder / str(index)
         below.mkdir(parents=True)
         try:
-            check(Ground(make, below, patience_s, here, elsewhere))
+            check(ExecutorHarness(make, below, patience_s, jobs_are_local, call_in_process))
         except AssertionError as error:
             raise AssertionError(f"{name}: {error}") from error

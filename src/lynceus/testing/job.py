@@ -1,4 +1,4 @@
-"""A small made-up job that answers at once: 24 configurations with times, an accuracy and progress."""
+"""A small synthetic job: 24 configurations with times, an accuracy and progress."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lynceus.executor.table import Measurements
-from lynceus.history import End, History, Observation, Order, Outcome, Plan, Told
-from lynceus.problem import Budget, Goal, Limit, Problem, Tariff
-from lynceus.randomness import generator
-from lynceus.space import Categorical, Mapped, Ordinal, Space
+from lynceus.executors.table import Measurements
+from lynceus.models.seeds import generator
+from lynceus.problem.billing import Billing
+from lynceus.problem.budget import Budget
+from lynceus.problem.objective import Constraint, Objective
+from lynceus.problem.problem import Problem
+from lynceus.space.derived import Mapped
+from lynceus.space.parameter import Categorical, Ordinal
+from lynceus.space.table import Space
+from lynceus.trial.order import Order, Plan
+from lynceus.trial.outcome import End, Observation, Observations, Outcome, TrainingTarget
 
 
 @dataclass(frozen=True, eq=False)
 class SmallJob:
-    """A problem and the truth about it."""
+    """A problem and its true measurements."""
 
     problem: Problem
     measured: Measurements
-    """What every configuration really takes and reports."""
+    """Time and metrics of every configuration."""
     order_of_runs: tuple[int, ...] = field(default=())
-    """A fixed random order of all rows, to make histories from."""
+    """A fixed random order of all rows, for observations."""
 
-    def finished(self, rows: Sequence[int]) -> History:
-        """A history in which these rows ran to their end, one after the other."""
+    def finished(self, rows: Sequence[int]) -> Observations:
+        """Observations in which these rows finished, one after the other."""
         return tuple(self.observation(number, row) for number, row in enumerate(rows))
 
     def observation(self, number: int, row: int) -> Observation:
@@ -35,12 +41,18 @@ class SmallJob:
         metrics = {name: float(values[row]) for name, values in self.measured.metrics.items()}
         order = Order(number, row, math.inf, 0.0, Plan(row, why="given"))
         return Observation(
-            order, Outcome(End.FINISHED, seconds, self.problem.cost(row, seconds), metrics), Told(seconds, metrics)
+            order,
+            Outcome(End.FINISHED, seconds, self.problem.cost(row, seconds), metrics),
+            TrainingTarget(seconds, metrics),
         )
 
 
 def small_job(
-    *limits: str, goal: str = "cost", budget: Budget | None = None, tariff: Tariff | None = None, seed: int = 0
+    *constraints: str,
+    objective: str = "cost",
+    budget: Budget | None = None,
+    billing: Billing | None = None,
+    seed: int = 0,
 ) -> SmallJob:
     """Three machine types × four cluster sizes × two batch sizes; larger clusters are faster, with diminishing returns.
 
@@ -62,10 +74,10 @@ def small_job(
     accuracy = 0.92 - 0.002 * nodes - 0.0006 * batch + rng.normal(0.0, 0.004, len(space))
     problem = Problem(
         space,
-        Goal.parse(goal),
-        tuple(Limit.parse(limit) for limit in limits),
+        Objective.parse(objective),
+        tuple(Constraint.parse(constraint) for constraint in constraints),
         budget or Budget(),
-        tariff or Tariff(),
+        billing or Billing(),
     )
     progress = tuple(_progress(total, target) for total, target in zip(seconds, accuracy, strict=True))
     measured = Measurements(seconds, {"accuracy": accuracy}, progress)

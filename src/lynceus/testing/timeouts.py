@@ -1,32 +1,33 @@
-"""What every timeout promises."""
+"""The contract of timeouts."""
 
 from __future__ import annotations
 
 import copy
 import math
 
-from lynceus.history import End, Expected, Order, Outcome, Plan
-from lynceus.problem import Tariff
-from lynceus.situation import Situation
+from lynceus.models.state import State
+from lynceus.policy.timeouts.timeout import Timeout
+from lynceus.problem.billing import Billing
+from lynceus.testing.immutability import fingerprint
 from lynceus.testing.job import SmallJob, small_job
-from lynceus.testing.unchanged import fingerprint
-from lynceus.timeout import Timeout
+from lynceus.trial.order import Expected, Order, Plan
+from lynceus.trial.outcome import End, Outcome
 
 
 def check_timeout(timeout: Timeout) -> None:
-    """Caps are times, and what is told of a stopped run is never less than what ran (AssertionError if not)."""
-    assert hash(timeout) == hash(copy.copy(timeout)), "a part is a frozen value with a hash"
-    for tariff in (Tariff(), Tariff(granularity_s=60, minimum_s=60, boot_s=30, fee_usd=0.001)):
-        for goal in ("cost", "time", "maximize accuracy"):
-            job = small_job("runtime <= 40m", goal=goal, tariff=tariff)
+    """Check that timeouts are times, and that training targets are never shorter than what ran; raises AssertionError."""
+    assert hash(timeout) == hash(copy.copy(timeout)), "a part must be a frozen value with a hash"
+    for billing in (Billing(), Billing(granularity_s=60, minimum_s=60, boot_s=30, fee_usd=0.001)):
+        for objective in ("cost", "time", "maximize accuracy"):
+            job = small_job("runtime <= 40m", objective=objective, billing=billing)
             for runs in (0, 1, 8):
                 _check(timeout, job, runs)
 
 
 def _check(timeout: Timeout, job: SmallJob, runs: int) -> None:
     problem = job.problem
-    situation = Situation.present(problem, job.finished(job.order_of_runs[:runs]))
-    before = fingerprint(situation)
+    state = State.present(problem, job.finished(job.order_of_runs[:runs]))
+    before = fingerprint(state)
     for row in job.order_of_runs[8:12]:
         full = float(job.measured.seconds[row])
         for expected in (
@@ -35,16 +36,18 @@ def _check(timeout: Timeout, job: SmallJob, runs: int) -> None:
             Expected("log time", (7.0, 0.9), (0.5, 0.0)),
         ):
             plan = Plan(row, why="checked", expected=expected)
-            cap_s = timeout.cap(situation, plan)
-            assert cap_s >= 0, f"a cap of {cap_s} seconds is no time"
-            ran = min(cap_s, full / 2)
-            order = Order(runs, row, cap_s, 1.0, plan)
+            timeout_s = timeout.rule(state, plan)
+            assert timeout_s >= 0, f"a timeout of {timeout_s} seconds is negative"
+            ran = min(timeout_s, full / 2)
+            order = Order(runs, row, timeout_s, 1.0, plan)
             outcome = Outcome(
-                End.CAPPED, ran, problem.cost(row, ran), trace=job.measured.trace(row, ran), oracle_s=full
+                End.TIMEOUT, ran, problem.cost(row, ran), trace=job.measured.trace(row, ran), oracle_s=full
             )
-            told = timeout.fill(problem, order, outcome, situation)
-            if told is not None:
-                assert math.isfinite(told.seconds), f"told {told.seconds} seconds"
-                assert told.seconds >= ran * (1 - 1e-12), f"told {told.seconds} s of a run that took {ran} s and more"
-                assert not told.censored or told.bound_s == ran, "the bound of a censored run is what ran"
-    assert fingerprint(situation) == before, "a timeout leaves the situation as it is"
+            target = timeout.censored(problem, order, outcome, state)
+            if target is not None:
+                assert math.isfinite(target.seconds), f"the training target is {target.seconds} seconds"
+                assert target.seconds >= ran * (1 - 1e-12), (
+                    f"the training target is {target.seconds} s, but the run took at least {ran} s"
+                )
+                assert not target.censored or target.bound_s == ran, "the bound of a censored run must be what ran"
+    assert fingerprint(state) == before, "a timeout must not change the state"

@@ -1,0 +1,65 @@
+"""Why the next trial: what runs next, the best candidates, which parameters matter, and whether data samples rank alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lynceus.analysis.candidates import Candidate, candidates
+from lynceus.analysis.importance import Importance, importance
+from lynceus.analysis.ordered_run import OrderedRun, ordered_run
+from lynceus.analysis.predictions import explaining_policy
+from lynceus.analysis.rank_agreement import RankAgreement, rank_agreements
+from lynceus.analysis.study_context import StudyContext
+from lynceus.trial.stop import Stopped
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What `ask` would do now."""
+
+    trial: OrderedRun | None
+    """The next trial."""
+    reason: str | None
+    """Why there is none now."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What models say about a study besides its answer."""
+
+    study: str
+    settled: int
+    """Settled trials that it rests on."""
+    approximate: str | None
+    """A sentence when another model than the policy's own explains."""
+    next: NextStep
+    candidates: list[Candidate]
+    importance: list[Importance]
+    rank_agreement: list[RankAgreement]
+
+
+def explain(context: StudyContext, most: int = 5) -> Explanation:
+    """Explain a study; `most` bounds the number of candidates."""
+    study, known, policy = context.study, context.known, explaining_policy(context.study)
+    problem, count = study.problem.with_budget(study.budget_usd), len(study.observations)
+    approximate = None
+    if policy != study.policy:
+        approximate = f"Explained with regression trees: {count:,} runs are too many for the policy's own model."
+    return Explanation(
+        study.name,
+        count,
+        approximate,
+        next_step(context),
+        candidates(problem, policy, known, study.pending, seed=study.seed, most=most),
+        importance(problem, policy, known, seed=study.seed),
+        rank_agreements(problem, known),
+    )
+
+
+def next_step(context: StudyContext) -> NextStep:
+    """The next trial of a study, or why there is none now."""
+    study = context.study
+    decision = study.next_step(explaining_policy(study)).decision
+    if isinstance(decision, Stopped):
+        return NextStep(None, decision.reason)
+    return NextStep(ordered_run(study.problem, decision), None)

@@ -1,0 +1,43 @@
+"""Arguments and options that several commands share, and the study that they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from lynceus.library.open_study import OpenStudy
+
+StudyArgument = Annotated[
+    str | None, typer.Argument(help="The name of a study, or its job file; may be omitted if there is only one study.")
+]
+JobFileArgument = Annotated[Path, typer.Argument(help="A job file.")]
+StorageOption = Annotated[
+    str | None,
+    typer.Option(
+        "--storage",
+        envvar="LYNCEUS_STORAGE",
+        help="The database with the studies: sqlite:///lynceus.db or postgresql+psycopg://…",
+    ),
+]
+PolicyOption = Annotated[str | None, typer.Option(help="Another policy than the job file names.")]
+ParallelOption = Annotated[int | None, typer.Option(min=1, help="Trials that run at the same time.")]
+
+
+def named_study(
+    study: str | None, storage: str | None, edits: Literal["mention", "adopt", "ignore"] = "mention"
+) -> OpenStudy:
+    """The study that the arguments name; edits of its job file are mentioned on stderr, adopted, or ignored."""
+    from lynceus.library.open_study import JobEdits, open_named
+
+    one = open_named(study, storage, JobEdits(edits))
+    print_note(one.note)
+    return one
+
+
+def print_note(note: str | None) -> None:
+    """Print a sentence on stderr, if there is one."""
+    if note is not None:
+        typer.echo(note, err=True)

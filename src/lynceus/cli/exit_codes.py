@@ -1,0 +1,10 @@
+"""Exit codes of commands, besides 0 for success."""
+
+INPUT = 2
+"""A mistake in an argument or a file."""
+INFEASIBLE = 3
+"""No configuration is known to meet every constraint."""
+INFRASTRUCTURE = 4
+"""A machine, an executor or a database failed; or so many trials failed that the study paused."""
+INTERRUPTED = 130
+"""Ctrl-C or SIGTERM."""

@@ -1,0 +1,104 @@
+"""`lynceus export`: trials and the best configuration for other tools."""
+
+from __future__ import annotations
+
+import enum
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
+from lynceus.cli.output import write_file
+from lynceus.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from lynceus.library.open_study import OpenStudy
+    from lynceus.study.view import StudyView
+
+
+class Target(enum.StrEnum):
+    """What is written."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    JSON = "json"
+    SKYPILOT = "skypilot"
+    ENV = "env"
+    SPARK = "spark"
+
+
+def export(
+    study: StudyArgument = None,
+    to: Annotated[
+        Target,
+        typer.Option("--to", help="All trials (csv, parquet, json) or the best configuration (skypilot, env, spark)."),
+    ] = Target.CSV,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Where to write; standard output by default.")
+    ] = None,
+    deadline: Annotated[str | None, typer.Option(help="The best configuration for another deadline.")] = None,
+    storage: StorageOption = None,
+) -> None:
+    """Write all trials of a study, or its best configuration in the format of another tool."""
+    one = named_study(study, storage)
+    if to is Target.PARQUET and file is None:
+        raise InputError("export: a Parquet file cannot be printed; say where to write it with --file trials.parquet.")
+    data = _trials(one.study, to) if to in (Target.CSV, Target.PARQUET, Target.JSON) else _winner(one, to, deadline)
+    if file is None:
+        typer.echo(data.decode(), nl=False)
+        return
+    write_file(file, data)
+    typer.echo(f"Wrote {file}.", err=True)
+
+
+def _trials(study: StudyView, to: Target) -> bytes:
+    from lynceus.analysis.documents.json import to_json
+    from lynceus.analysis.trial_rows import select_trials, trial_rows, trials_csv
+
+    if to is Target.PARQUET:
+        return _parquet(study)
+    if to is Target.CSV:
+        return trials_csv(study)
+    rows = to_json(trial_rows(study.problem, select_trials(study)))
+    return (json.dumps(rows, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _parquet(study: StudyView) -> bytes:
+    from lynceus.analysis.trial_rows import flat_rows
+
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("Parquet files", "parquet") from None
+    rows = flat_rows(study)
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    for name, cells in columns.items():
+        kinds = {type(cell) for cell in cells if cell is not None}
+        if len(kinds) > 1 and not kinds <= {int, float}:
+            columns[name] = [None if cell is None else str(cell) for cell in cells]
+    sink = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(pyarrow.table(columns), sink)
+    return bytes(sink.getvalue())
+
+
+def _winner(one: OpenStudy, to: Target, deadline: str | None) -> bytes:
+    from lynceus.analysis.answer import answer
+    from lynceus.analysis.whatif import with_deadline
+    from lynceus.jobfile.winner_export import env_file, skypilot_task, spark_defaults
+    from lynceus.library.study_context import study_context
+    from lynceus.problem.units import parse_duration
+
+    problem = one.study.problem
+    if deadline is not None:
+        problem = with_deadline(problem, parse_duration(deadline, "--deadline"))
+    found = answer(study_context(one), problem)
+    if found is None:
+        raise InputError(
+            f"study {one.name!r}: no configuration is known to meet the constraints, so there is none to export; "
+            "let it run more trials."
+        )
+    write = {Target.SKYPILOT: skypilot_task, Target.ENV: env_file, Target.SPARK: spark_defaults}[to]
+    return write(one.prepared, found.row, f"{one.name}: {found.cost_basis}").encode()

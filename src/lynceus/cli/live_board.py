@@ -1,0 +1,199 @@
+"""What the user sees while a study runs: a live board on a terminal, one line per event elsewhere."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from lynceus.analysis.progress import ProgressPoint, progress
+from lynceus.cli.output import objective_text, params_text
+from lynceus.problem.units import format_duration, format_money
+from lynceus.study.study import Study
+from lynceus.study.view import StudyView
+from lynceus.trial.order import Order
+from lynceus.trial.outcome import End, Observation
+from lynceus.trial.record import OpenRun
+
+_RECENT = 6
+"""Settled trials on the board."""
+_BAR = 40
+"""Characters of the bar of money."""
+_SPARKS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass
+class Board:
+    """The live display. The thread that works calls `update`, the thread that draws calls `__rich__`."""
+
+    study: Study
+    began_s: float = field(default_factory=time.time)
+    now: Callable[[], float] = time.time
+    note: str = ""
+    """One line at the bottom: what Ctrl-C does, or that the study is stopping."""
+    _shown: tuple[StudyView, list[ProgressPoint]] | None = None
+    """A snapshot of the study and its progress; one value, so that the other thread never reads two that do not match."""
+
+    def update(self) -> None:
+        """Show the study as it is now."""
+        study, before = self.study.snapshot(), self._shown
+        if before is not None and len(before[0].observations) == len(study.observations):
+            self._shown = study, before[1]  # progress only changes when a trial settles, and takes all of them
+        else:
+            self._shown = study, progress(study.problem, study.observations)
+
+    def __rich__(self) -> RenderableType:
+        if self._shown is None:
+            return Text("starting …")
+        (study, points), now = self._shown, self.now()
+        parts: list[RenderableType] = [self._head(study, now), _money(study)]
+        if study.pending:
+            parts.append(_open_trials(study, now))
+        return Group(*parts, _best(study, points), _recent_trials(study), Text(self.note, style="dim"))
+
+    def _head(self, shown: StudyView, now: float) -> Text:
+        problem, passed_s = shown.problem, now - self.began_s
+        passed = f"{format_duration(passed_s)} passed"
+        if problem.budget.wall_clock_s is not None:
+            passed += f", {format_duration(max(0.0, problem.budget.wall_clock_s - passed_s))} left"
+        count, most = len(shown.observations), problem.budget.trials
+        counted = f"{count} of {most} trials" if most else f"{count} trials"
+        constraints = ", ".join(str(constraint) for constraint in problem.constraints)
+        return Text.assemble(
+            (shown.name, "bold"), f"  {problem.objective}; {constraints}  ", (f"{counted}, {passed}", "dim")
+        )
+
+
+def _best(shown: StudyView, points: Sequence[ProgressPoint]) -> Text:
+    if not points or points[-1].best_trial is None:
+        return Text("no configuration has met every constraint yet", style="yellow")
+    problem, last = shown.problem, points[-1]
+    row = next(seen.row for seen in reversed(shown.observations) if seen.order.number == last.best_trial)
+    return Text.assemble(
+        ("best ", "dim"),
+        (params_text(problem.space.point(row)), "bold green"),
+        f"  {objective_text(str(problem.objective), last.best_value)}",
+        (f"  (trial {last.best_trial}) ", "dim"),
+        (sparkline([point.best_value for point in points if point.best_trial is not None]), "cyan"),
+    )
+
+
+def _money(shown: StudyView) -> Text:
+    spent, reserved, budget = shown.spent_usd, shown.reserved_usd, shown.budget_usd
+    if math.isinf(budget) or budget <= 0:
+        return Text(f"{format_money(spent)} spent, no budget in dollars")
+    first = round(_BAR * min(spent / budget, 1.0))
+    second = min(_BAR - first, math.ceil(_BAR * min(reserved / budget, 1.0)))
+    bar = Text.assemble(("█" * first, "green"), ("▒" * second, "yellow"), ("░" * (_BAR - first - second), "dim"))
+    text = f"{format_money(spent)} spent + {format_money(reserved)} reserved of {format_money(budget)}"
+    return Text.assemble(bar, f"  {text}")
+
+
+def _open_trials(shown: StudyView, now: float) -> Table:
+    headings = ("#", "running", "elapsed", "so far", "timeout in", "why")
+    table = Table(*headings, box=None, header_style="dim", pad_edge=False)
+    for run in shown.record.open_runs:
+        order = run.order
+        elapsed_s = 0.0 if run.launched_s is None else max(0.0, now - run.launched_s)
+        table.add_row(
+            str(order.number),
+            escape(params_text(shown.problem.space.point(order.row))),
+            "starting" if run.launched_s is None else format_duration(max(elapsed_s, 0.1)),
+            format_money(_charge(shown, run, elapsed_s)),
+            "—" if math.isinf(order.timeout_s) else format_duration(max(0.0, order.timeout_s - elapsed_s)),
+            escape(order.plan.why),
+        )
+    return table
+
+
+def _charge(shown: StudyView, run: OpenRun, elapsed_s: float) -> float:
+    """Dollars that an open run has cost so far."""
+    if run.launched_s is None:
+        return 0.0
+    problem, order = shown.problem, run.order
+    return problem.billing.charge(elapsed_s, float(problem.price[order.row]), boots=order.boots)
+
+
+def _recent_trials(shown: StudyView) -> Table:
+    table = Table("#", "settled", "result", "time", "charged", "", box=None, header_style="dim", pad_edge=False)
+    for seen in shown.observations[-_RECENT:]:
+        table.add_row(
+            str(seen.order.number),
+            escape(params_text(shown.problem.space.point(seen.row))),
+            result_text(shown, seen),
+            format_duration(seen.outcome.seconds),
+            format_money(seen.outcome.charged_usd),
+            escape(seen.outcome.detail),
+        )
+    return table
+
+
+def sparkline(values: list[float], most: int = 30) -> str:
+    """A row of blocks, highest value tallest.
+
+    >>> sparkline([3.0, 2.0, 1.0])
+    '█▅▁'
+    """
+    values = values[-most:]
+    low, high = min(values), max(values)
+    if high == low:
+        return _SPARKS[0] * len(values)
+    return "".join(_SPARKS[round((value - low) / (high - low) * (len(_SPARKS) - 1))] for value in values)
+
+
+def result_text(study: StudyView, seen: Observation) -> str:
+    """How a trial ended, in colour."""
+    outcome = seen.outcome
+    if outcome.end is End.TIMEOUT:
+        return "[yellow]stopped early[/]"
+    if outcome.end is End.FAILED:
+        return f"[red]failed ({outcome.reason})[/]"
+    met = study.problem.meets_constraints(seen.row, outcome.seconds, outcome.metrics)
+    return "[green]finished[/]" if met else "[red]finished, violates a constraint[/]"
+
+
+class EventLines:
+    """One plain line per event, for logs."""
+
+    def __init__(self, study: Study, out: Console) -> None:
+        self.study, self.out = study, out
+
+    def ordered(self, order: Order) -> None:
+        """A trial starts."""
+        until = (
+            "" if math.isinf(order.timeout_s) else f", stopped after {format_duration(order.timeout_s)} at the latest"
+        )
+        most = "" if math.isinf(order.reserved_usd) else f", at most {format_money(order.reserved_usd)}"
+        params = params_text(self.study.problem.space.point(order.row))
+        self._print(f"trial {order.number} starts: {params}{until}{most} ({order.plan.why})")
+
+    def settled(self, seen: Observation) -> None:
+        """A trial has ended."""
+        study, outcome = self.study, seen.outcome
+        result = Text.from_markup(result_text(study, seen)).plain
+        points = progress(study.problem, study.observations)
+        last, before = points[-1], points[-2].best_trial if len(points) > 1 else None
+        best = ""
+        if last.best_trial is not None and last.best_trial != before:
+            best = f"; new best: {objective_text(str(study.problem.objective), last.best_value)}"
+        total = "" if math.isinf(study.budget_usd) else f" of {format_money(study.budget_usd)}"
+        detail = f" ({outcome.detail})" if outcome.detail else ""
+        self._print(
+            f"trial {seen.order.number} {result} after {format_duration(outcome.seconds)}, "
+            f"charged {format_money(outcome.charged_usd)}{best}; spent {format_money(study.spent_usd)}{total}{detail}"
+        )
+
+    def _print(self, text: str) -> None:
+        self.out.print(f"{time.strftime('%H:%M:%S')} {text}", markup=False, soft_wrap=True)
+
+
+def live(board: Board, out: Console) -> Live:
+    """The board on a terminal, drawn four times a second."""
+    return Live(board, console=out, refresh_per_second=4, transient=True)

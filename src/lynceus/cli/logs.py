@@ -1,0 +1,47 @@
+"""`lynceus logs`: the output of a trial."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from lynceus.cli.arguments import StorageOption, named_study
+from lynceus.cli.output import Output, OutputOption, print_json
+from lynceus.errors import InputError
+
+_POLL_S = 0.3
+
+
+def logs(
+    study: Annotated[str, typer.Argument(help="The name of a study, or its job file.")],
+    number: Annotated[int, typer.Argument(help="The number of the trial.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue while the trial runs.")] = False,
+    stream: Annotated[str, typer.Option(help="stdout, stderr or both.")] = "both",
+    storage: StorageOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Print the output of a trial."""
+    from lynceus.jobfile.secrets import hidden, known_secrets
+    from lynceus.library.trial_output import STREAMS, OutputStream, trial_folder
+
+    if stream not in (*STREAMS, "both"):
+        raise InputError(f"--stream is {stream!r}, which is unknown; use stdout, stderr or both.")
+    one = named_study(study, storage)
+    numbers = {seen.order.number for seen in one.study.observations} | {order.number for order in one.study.pending}
+    if number not in numbers:
+        raise InputError(f"study {one.name!r} has no trial {number}; 'lynceus trials {one.name}' lists its trials.")
+    secrets, folder = known_secrets(one.prepared.job), trial_folder(one, number)
+    streams = [OutputStream(folder / name) for name in (STREAMS if stream == "both" else (stream,))]
+    if output is Output.JSON:
+        print_json({"number": number} | {each.path.name: hidden(each.read(), secrets) for each in streams})
+        return
+    running = True
+    while running:
+        one.study.runs.refresh()
+        running = follow and any(order.number == number for order in one.study.pending)
+        for each in streams:  # after the state was read, so that the end of the output is printed, too
+            typer.echo(hidden(each.read(), secrets), nl=False)
+        if running:
+            time.sleep(_POLL_S)

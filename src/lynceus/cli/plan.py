@@ -1,0 +1,97 @@
+"""`lynceus plan`: what a search may cost, before anything runs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from lynceus.cli.arguments import JobFileArgument, ParallelOption, PolicyOption
+from lynceus.cli.output import Output, OutputOption, console, counted, fact_table, print_json
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from lynceus.analysis.forecast import Forecast
+    from lynceus.jobfile.prepared_study import PreparedStudy
+    from lynceus.problem.problem import Problem
+
+
+def plan(
+    file: JobFileArgument,
+    policy: PolicyOption = None,
+    parallel: ParallelOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show the space, the prices, and the expected and worst-case cost and time, before anything runs."""
+    from lynceus.analysis.forecast import forecast
+    from lynceus.jobfile.checks import check_objective
+    from lynceus.jobfile.prepared_study import prepare_file
+
+    prepared = prepare_file(file, policy)
+    check_objective(prepared.job)
+    width = parallel or prepared.parallel
+    if output is Output.JSON:
+        found = forecast(prepared.problem, prepared.policy, parallel=width)
+        print_json({"name": prepared.job.name, "policy": prepared.policy.name, "forecast": found})
+    else:
+        console().print(plan_text(prepared, width))
+
+
+def plan_text(prepared: PreparedStudy, parallel: int) -> RenderableType:
+    """The plan as a table with notes."""
+    from rich.console import Group
+    from rich.markup import escape
+
+    from lynceus.analysis.forecast import forecast
+
+    found = forecast(prepared.problem, prepared.policy, parallel=parallel)
+    table = fact_table()
+    for name, text in [*_problem_facts(prepared, parallel), *_cost_facts(found)]:
+        table.add_row(name, escape(text))
+    notes = [*prepared.notes, *([found.warning] if found.warning else [])]
+    return Group(
+        f"[bold]{escape(prepared.job.name)}[/]", table, *(f"[yellow]note:[/] {escape(note)}" for note in notes)
+    )
+
+
+def _problem_facts(prepared: PreparedStudy, parallel: int) -> list[tuple[str, str]]:
+    from lynceus.jobfile.machines import price_sources
+
+    problem = prepared.problem
+    sizes = " × ".join(f"{one.name} ({len(one.values)})" for one in problem.space.parameters)
+    constraints = ", ".join(str(constraint) for constraint in problem.constraints) or "no constraints"
+    return [
+        ("space", f"{len(problem.space):,} configurations: {sizes}"),
+        *(("prices", source) for source in price_sources(prepared.job)),
+        ("objective", f"{problem.objective}; {constraints}"),
+        ("budget", f"{_budget(problem)} (hard limit; open trials count with the most that they can cost)"),
+        ("policy", f"{prepared.policy.name}, {counted(parallel, 'trial')} at a time"),
+    ]
+
+
+def _budget(problem: Problem) -> str:
+    from lynceus.problem.units import format_duration, format_money
+
+    budget = problem.budget
+    parts = [] if math.isinf(budget.usd) else [format_money(budget.usd)]
+    parts += [f"{budget.trials} trials"] if budget.trials else []
+    parts += [f"{format_duration(budget.wall_clock_s)} of wall clock"] if budget.wall_clock_s else []
+    return ", ".join(parts)
+
+
+def _cost_facts(found: Forecast) -> list[tuple[str, str]]:
+    from lynceus.problem.units import format_duration, format_money
+
+    def usd(low: float, high: float) -> str:
+        return f"{format_money(low)} to {format_money(high)}"
+
+    price = f"{usd(found.price_low, found.price_high)} per hour (median {format_money(found.price_median)})"
+    run = f"at most {format_duration(found.run_limit_s)}: {usd(found.run_low_usd, found.run_high_usd)}"
+    expected = f"{format_money(found.expected_spend_usd)} in {format_duration(found.expected_time_s)}"
+    return [
+        ("price", price),
+        ("one run", run),
+        ("expected", f"{expected}, about {counted(found.expected_trials, 'trial')}"),
+        ("worst case", f"{format_money(found.worst_spend_usd)}; {format_duration(found.worst_time_s)}"),
+        ("basis", found.basis),
+    ]

@@ -1,0 +1,82 @@
+"""`lynceus status`: state, money, trials and the best configuration of studies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lynceus.cli.arguments import StorageOption, StudyArgument, print_note
+from lynceus.cli.output import (
+    NARROW_COLUMNS,
+    PARAMS_COLUMNS,
+    Output,
+    OutputOption,
+    console,
+    objective_text,
+    params_text,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from lynceus.analysis.overview import StudyOverview
+
+_SILENT_S = 30.0
+"""Workers send a heartbeat every few seconds; after so many without one, none is there."""
+_COLOURS = {"RUNNING": "green", "PAUSED": "yellow", "INTERRUPTED": "yellow", "STOPPED": "yellow", "FINISHED": "bold"}
+
+
+def status(study: StudyArgument = None, storage: StorageOption = None, output: OutputOption = Output.TABLE) -> None:
+    """Show state, money, trials and the best configuration of a study; without a name, of all studies."""
+    from lynceus.library.find import find_records
+    from lynceus.library.overview import overview_or_note, stored_overview
+
+    opened, records, note = find_records(study, storage)
+    with opened:
+        print_note(note)
+        overview = overview_or_note if study is None else stored_overview
+        overviews = [overview(opened, record) for record in records]
+    if output is Output.JSON:
+        print_json(overviews if study is None else overviews[0])
+    else:
+        _print_overviews(overviews)
+
+
+def _print_overviews(overviews: Sequence[StudyOverview]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from lynceus.problem.units import format_money
+
+    out = console()
+    wide = out.width >= NARROW_COLUMNS
+    table = Table()
+    for heading in ("study", "state", "spent", *(["reserved"] if wide else []), "budget", "trials", "best"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("configuration", min_width=PARAMS_COLUMNS)
+    for one in overviews:
+        table.add_row(
+            escape(one.name),
+            f"[{_COLOURS[one.state]}]{one.state}[/]",
+            format_money(one.spent_usd),
+            *([format_money(one.reserved_usd)] if wide else []),
+            "—" if one.objective is None else format_money(one.budget_usd),
+            f"{one.trials}" + (f" + {one.running} open" if one.running else ""),
+            objective_text(one.objective, one.best_value),
+            escape(params_text(one.best_params or {})) or "—",
+        )
+    out.print(table)
+    for one in overviews:
+        if remarks := [text for text in (one.reason, one.note) if text]:
+            out.print(f"{one.name}: {'; '.join(remarks)}", markup=False)
+        if silence := _silence(one):
+            out.print(f"{one.name}: {silence}", markup=False, style="yellow")
+
+
+def _silence(one: StudyOverview) -> str:
+    """A sentence about a study that should run, or has open trials, but has no worker."""
+    from lynceus.problem.units import format_duration
+
+    silent_s = 0.0 if one.worker_seen_s is None else time.time() - one.worker_seen_s
+    expected = one.state == "RUNNING" or one.running
+    return f"no worker has been running it for {format_duration(silent_s)}" if expected and silent_s > _SILENT_S else ""

@@ -1,0 +1,98 @@
+"""`lynceus whatif`: the answer for other deadlines and prices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
+from lynceus.cli.output import Output, OutputOption, console, objective_text, params_text, percent, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lynceus.analysis.pareto import Point
+    from lynceus.analysis.whatif import Choice, WhatIf
+
+
+def whatif(
+    study: StudyArgument = None,
+    deadline: Annotated[str | None, typer.Option(help="Deadlines, separated by commas: 20m,30m,60m.")] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Other prices: dollars per hour as an expression; 'price' is the present one. May be repeated."
+        ),
+    ] = None,
+    storage: StorageOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show the answer for other deadlines or prices, from the runs that are already paid for, and the front of cost against time."""
+    from lynceus.analysis.whatif import deadline_case, price_case, unchanged, whatifs
+    from lynceus.library.study_context import study_context
+    from lynceus.problem.units import parse_duration
+
+    one = named_study(study, storage)
+    problem = one.study.problem
+    texts = [part.strip() for part in (deadline or "").split(",") if part.strip()]
+    cases = [unchanged(problem)]
+    cases += [deadline_case(problem, parse_duration(text, "--deadline")) for text in texts]
+    cases += [price_case(problem, text) for text in price or ()]
+    found = whatifs(study_context(one), cases)
+    if output is Output.JSON:
+        print_json(found)
+        return
+    out = console()
+    print_answers(out, str(problem.objective), found.answers)
+    print_front(out, found.front)
+
+
+def print_answers(out: Console, objective: str, answers: Sequence[WhatIf]) -> None:
+    """Print one row per changed problem."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    metric = objective.split()[-1]
+    own_column = [] if metric in ("cost", "time") else [metric]  # cost and time have their columns already
+    table = Table("if", "best measured", *own_column, "time", "cost of a run", "feasible", "perhaps better, not tried")
+    for one in answers:
+        undecided = f" ({one.undecided} stopped runs cannot tell)" if one.undecided else ""
+        if one.measured is None:
+            cells = [f"none{undecided}", *["—"] * (3 + len(own_column))]
+        else:
+            value = [objective_text(objective, one.measured.value)] if own_column else []
+            cells = [escape(params_text(one.measured.params)) + undecided, *value, *_numbers(one.measured)]
+        table.add_row(escape(one.label), *cells, escape(_untried(objective, one.predicted)))
+    out.print(table)
+
+
+def _untried(objective: str, choice: Choice | None) -> str:
+    if choice is None:
+        return ""
+    value = objective_text(objective, choice.value)
+    return f"{params_text(choice.params)}: {value} predicted, {percent(choice.probability)} feasible"
+
+
+def _numbers(choice: Choice) -> list[str]:
+    from lynceus.problem.units import format_duration, format_money
+
+    return [format_duration(choice.runtime_s), format_money(choice.cost_usd), percent(choice.probability)]
+
+
+def print_front(out: Console, front: Sequence[Point]) -> None:
+    """Print the front of cost against time."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from lynceus.problem.units import format_duration, format_money
+
+    if not front:
+        return
+    table = Table("#", "configuration", "time", "cost of a run")
+    table.title, table.title_justify = "cost against time: the finished runs that no other beats in both", "left"
+    for point in front:
+        cells = escape(params_text(point.params)), format_duration(point.runtime_s), format_money(point.cost_usd)
+        table.add_row(str(point.number), *cells)
+    out.print(table)

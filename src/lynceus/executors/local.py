@@ -1,0 +1,160 @@
+"""Runs on this machine. Each has its own supervisor, which enforces the timeout and outlives Lynceus."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import lynceus
+from lynceus.errors import InputError
+from lynceus.executors.command import JobCommand, environment
+from lynceus.executors.interface import OwnedResource, Request
+from lynceus.executors.plugin import ExecutorContext, NoOptions, Plugin
+from lynceus.executors.resources import Resources
+from lynceus.executors.run_directory import (
+    directory_of,
+    prepare,
+    read_request,
+    remove_local,
+    run_directories,
+    running_processes,
+    to_outcome,
+)
+from lynceus.executors.supervisor import files
+from lynceus.executors.supervisor.status import read_outcome, settled_outcome
+from lynceus.problem.problem import Problem
+from lynceus.trial.outcome import Outcome
+
+_START_S = 10.0
+"""A supervisor that has not started after this time is started again; two of them never run the job twice."""
+_MAX_STARTS = 3
+
+
+class LocalExecutor:
+    """Runs a job in directories below `root`, one per trial: `root/study-identity/number`. That path is the ticket."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        job: JobCommand,
+        root: str | Path = ".lynceus",
+        resources: Callable[[int], Resources] | None = None,
+    ) -> None:
+        if sys.platform != "linux":
+            raise InputError(f"executor: local runs need Linux, this is {sys.platform}; use another executor.")
+        self._problem, self._job = problem, job
+        self._root = Path(root).resolve()
+        self._resources = resources
+        self._fork_server: _ForkServer | None = None
+        self._starts: dict[str, tuple[float, int]] = {}
+        """Ticket → when a supervisor was last requested, and how often."""
+
+    def close(self) -> None:
+        """End the fork server; runs continue."""
+        if self._fork_server is not None:
+            self._fork_server.close()
+            self._fork_server = None
+
+    def launch(self, request: Request) -> str:
+        """Prepare the run directory, by which the run can be found again; then start its supervisor."""
+        directory = directory_of(self._root, request)
+        resources = None if self._resources is None else self._resources(request.row)
+        prepare(directory, request, self._job, resources=resources)
+        self._start(str(directory))
+        return str(directory)
+
+    def _start(self, ticket: str) -> None:
+        """Request a supervisor; it does nothing if the run has, or had, one."""
+        request = read_request(ticket)
+        if request["boot"] != files.boot_id():
+            return  # prepared before a reboot, and perhaps started: `collect` settles it
+        if self._fork_server is not None and not self._fork_server.is_alive():
+            self.close()
+        if self._fork_server is None:
+            self._fork_server = _ForkServer()
+        self._fork_server.fork(ticket, environment(self._job, request), list(self._job.secrets.values()))
+        _, starts = self._starts.get(ticket, (0.0, 0))
+        self._starts[ticket] = (time.monotonic(), starts + 1)
+
+    def collect(self, ticket: str) -> Outcome | None:
+        """What the supervisor recorded; if the supervisor is dead, what can be seen of the run's last moment."""
+        record = read_outcome(ticket)
+        if record is None:
+            request = read_request(ticket)
+            # A run of an earlier boot may have started, even if the power failure lost its `started.json`: do not start it again.
+            record = settled_outcome(
+                ticket, request, lambda: request["boot"] == files.boot_id() and not self._start_failed(ticket)
+            )
+        return None if record is None else to_outcome(self._problem, read_request(ticket), record)
+
+    def _start_failed(self, ticket: str) -> bool:
+        """Whether all attempts to start a supervisor have failed; makes the next attempt when it is time."""
+        asked, starts = self._starts.get(ticket, (-math.inf, 0))
+        if time.monotonic() - asked < _START_S and self._fork_server is not None and self._fork_server.is_alive():
+            return False
+        if starts >= _MAX_STARTS:
+            return True
+        self._start(ticket)
+        return False
+
+    def cancel(self, ticket: str) -> None:
+        """Ask the supervisor to stop the run: SIGTERM now, SIGKILL after the grace period."""
+        with contextlib.suppress(FileNotFoundError):
+            Path(ticket, files.CANCEL).touch()
+
+    def owned_resources(self) -> list[OwnedResource]:
+        """Run directories below the root, and the living processes of their runs."""
+        found = run_directories(self._root)
+        return [*(one for directory in found for one in running_processes(directory)), *found]
+
+    def remove(self, resource: OwnedResource) -> None:
+        """Kill the processes of a run, or delete its directory."""
+        remove_local(resource)
+
+
+class _ForkServer:
+    """Our end of the pipe to the process that forks supervisors."""
+
+    def __init__(self) -> None:
+        source = str(Path(lynceus.__file__).parents[1])
+        code = f"import sys; sys.path.insert(0, {source!r}); from lynceus.executors.supervisor.fork_server import main; main()"
+        read, self._write = os.pipe()
+        devnull = os.open(os.devnull, os.O_RDWR)
+        try:
+            actions = [(os.POSIX_SPAWN_DUP2, read, 0), (os.POSIX_SPAWN_DUP2, devnull, 1)]
+            command = [sys.executable, "-I", "-S", "-c", code]
+            self._pid = os.posix_spawn(sys.executable, command, os.environ, file_actions=actions, setsid=True)
+        finally:
+            os.close(read)
+            os.close(devnull)
+
+    def is_alive(self) -> bool:
+        """Whether it can still fork."""
+        if self._pid and os.waitpid(self._pid, os.WNOHANG)[0]:
+            self._pid = 0
+        return bool(self._pid)
+
+    def fork(self, directory: str, variables: dict[str, str], secrets: list[str]) -> None:
+        """Request a supervisor for a run directory."""
+        line = json.dumps({"directory": directory, "environment": variables, "secrets": secrets}).encode() + b"\n"
+        while line:
+            line = line[os.write(self._write, line) :]
+
+    def close(self) -> None:
+        """End the fork server; supervisors continue."""
+        os.close(self._write)
+        if self._pid:
+            os.waitpid(self._pid, 0)
+
+
+def _make(context: ExecutorContext, options: NoOptions) -> LocalExecutor:
+    return LocalExecutor(context.problem, context.job, context.root, context.resources)
+
+
+PLUGIN = Plugin(_make, about="processes of this machine, limited to the CPUs and memory of the configuration")

@@ -1,0 +1,66 @@
+"""`${name}` in the texts of a job file: replaced by the values of a configuration."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from lynceus.errors import InputError, did_you_mean
+from lynceus.space.table import Space
+
+PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][\w.\-]*)\}")
+_ANY_NAME = re.compile(r"\$\{([^{}]*)\}")
+
+
+def as_text(value: object) -> str:
+    """The value of a parameter as jobs and schedulers read it.
+
+    >>> as_text(True), as_text(4), as_text(0.1), as_text("a b")
+    ('true', '4', '0.1', 'a b')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = repr(value) if isinstance(value, float) else str(value)
+    if "\0" in text:
+        raise InputError(
+            f"The parameter value {text!r} contains a NUL byte, which arguments and environment variables cannot hold; remove it."
+        )
+    return text
+
+
+def fill(text: str, values: Mapping[str, object], *, quote: bool = False) -> str:
+    """A text with values in place of `${name}`; unknown names stay as they are.
+
+    >>> fill("--lr=${lr} ${other}", {"lr": 0.1})
+    '--lr=0.1 ${other}'
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in values:
+            return match.group(0)
+        word = as_text(values[name])
+        return shlex.quote(word) if quote else word
+
+    return PLACEHOLDER.sub(value, text)
+
+
+def names_in(text: object) -> list[str]:
+    """What stands between `${` and `}`, whether or not it can be a name; no names if this is not a text."""
+    return _ANY_NAME.findall(text) if isinstance(text, str) else []
+
+
+def check_column(name: str, space: Space, field: str) -> None:
+    """Raise `InputError` if `${name}` in a field of the job file is not a column of the space."""
+    if name not in space.columns:
+        hint = did_you_mean(name, space.columns) or f" Columns are {', '.join(space.columns)}."
+        raise InputError(f"{field}: ${{{name}}} is not a column of the space.{hint}")
+
+
+def row_values(space: Space, row: int) -> dict[str, object]:
+    """Every column of a row as Python values, not NumPy ones."""
+    return {
+        name: column[row].item() if hasattr(column[row], "item") else column[row]
+        for name, column in space.columns.items()
+    }

@@ -1,0 +1,66 @@
+"""From the state of a Slurm job to the outcome of its run, for runs whose supervisor could not record it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from lynceus.executors.slurm.client import SlurmJob
+from lynceus.executors.supervisor import files
+from lynceus.executors.supervisor.commands import EXIT_DISK_FULL, EXIT_NO_DIRECTORY
+from lynceus.executors.supervisor.outcome_record import OutcomeRecord, Reason, failed, timed_out
+from lynceus.executors.supervisor.status import last_heartbeat_s
+
+_FAILURES: dict[str, tuple[Reason, str]] = {
+    "NODE_FAIL": ("infra", "the node failed ({node}); charged up to the last heartbeat"),
+    "PREEMPTED": ("preempted", "Slurm preempted the job ({node})"),
+    "OUT_OF_MEMORY": ("oom", "out of memory, according to Slurm ({node})"),
+    "CANCELLED": ("user", "cancelled in Slurm (scancel) after {seconds:.1f} s"),
+    "BOOT_FAIL": ("infra", "the nodes could not be booted ({node})"),
+    "DEADLINE": ("infra", "Slurm stopped the job at its deadline"),
+    "REVOKED": ("infra", "Slurm moved the job to another cluster"),
+    "UNKNOWN": (
+        "infra",
+        "Slurm no longer knows job {job}, and the run left no outcome; charged up to the last heartbeat",
+    ),
+}
+"""State → reason and sentence."""
+
+
+def outcome_from_state(job: SlurmJob, request: dict[str, Any], ticket: str, exit_code: int) -> OutcomeRecord:
+    """How a run ended that left no outcome."""
+    started = files.read_json(os.path.join(ticket, files.STARTED))
+    seconds = 0.0 if started is None else last_heartbeat_s(ticket, started)
+    node = job.nodes or "no node"
+    if job.state == "TIMEOUT" and started is not None and request["cap_s"] is not None:
+        return timed_out(request["cap_s"])
+    if job.state in _FAILURES:
+        reason, sentence = _FAILURES[job.state]
+        return failed(sentence.format(node=node, seconds=seconds, job=job.number), reason=reason, seconds=seconds)
+    if exit_code == EXIT_NO_DIRECTORY:
+        detail = (
+            f"{node} cannot see the run directory {ticket}; set executor.run_directory to a disk that all nodes share"
+        )
+    elif exit_code == EXIT_DISK_FULL:
+        detail = f"the disk of the run directory {ticket} is full, according to {node}; free some space"
+    elif exit_code in (126, 127) and started is None:
+        detail = f"{node} has no Python for the supervisor; set executor.python to a Python of version 3.8 or later"
+    else:
+        detail = f"the supervisor on {node} ended without an outcome (Slurm: {job.state}, exit code {exit_code})"
+    return failed(detail, seconds=seconds)
+
+
+def add_cause(record: OutcomeRecord, job: SlurmJob) -> OutcomeRecord:
+    """The outcome of a run that was stopped from outside, with the cause that only Slurm knows."""
+    if job.state not in ("PREEMPTED", "CANCELLED", "NODE_FAIL", "TIMEOUT", "OUT_OF_MEMORY"):
+        return {**record, "outside": False}
+    if job.state == "TIMEOUT":
+        return {**record, "outside": False, "detail": f"{record.get('detail', '')}: Slurm's time limit"}
+    reason, sentence = _FAILURES[job.state]
+    detail = sentence.format(node=job.nodes or record.get("node", ""), seconds=record["seconds"], job=job.number)
+    return {**record, "reason": reason, "detail": detail, "outside": False}
+
+
+def why_never(job: SlurmJob) -> str:
+    """The message for a pending job that will never start."""
+    return f"the job can never start (Slurm's reason: {job.reason}); correct the section executor, or exclude such configurations"

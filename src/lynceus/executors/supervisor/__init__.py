@@ -1,0 +1,17 @@
+"""The small process beside every run: it outlives Lynceus, enforces the timeout, saves the output and records how the run ended.
+
+Only the standard library is imported here: a supervisor is forked for every trial from a process that has loaded nothing else, and on
+nodes it runs from a single file, see `bundle`.
+
+The files of a run directory, in order of appearance:
+
+    request.json     what to run and for how long; no environment, so no secrets
+    lock             locked (flock) by the supervisor as long as it lives
+    started.json     written before the job is started; a run that has it is never started again
+    alive            the supervisor's heartbeat: seconds that the job has run
+    params.json      the parameter values; LYNCEUS_PARAMS tells the job where it is
+    result.jsonl     what the job reports; LYNCEUS_RESULT tells the job where it is
+    stdout, stderr   the output, its beginning and its end
+    cancel           exists if the run is to be cancelled
+    outcome.json     how the run ended, see `outcome_record`; written atomically
+"""

@@ -1,0 +1,52 @@
+"""The supervisor as a single file for any Python from 3.8 on, so that Lynceus need not be installed on nodes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import os
+import zipfile
+from pathlib import Path
+
+_MAIN = "import sys\nfrom lynceus.executors.supervisor.commands import main\nsys.exit(main(sys.argv[1:]))\n"
+_TIMESTAMP = (1980, 1, 1, 0, 0, 0)
+"""Zip files contain timestamps; a fixed one makes equal bytes from equal sources."""
+
+
+@functools.cache
+def runner() -> bytes:
+    """A zip application: `python3 -I -S runner.pyz run DIRECTORY`. Equal sources give equal bytes."""
+    sources = {
+        "__main__.py": _MAIN,
+        "lynceus/__init__.py": "",
+        "lynceus/executors/__init__.py": "",
+        **{
+            f"lynceus/executors/supervisor/{path.name}": path.read_text(encoding="utf-8")
+            for path in sorted(Path(__file__).parent.glob("*.py"))
+        },
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(sources):
+            entry = zipfile.ZipInfo(name, _TIMESTAMP)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, sources[name])
+    return packed.getvalue()
+
+
+@functools.cache
+def runner_name() -> str:
+    """A file name that depends on the contents, so that several versions of Lynceus can share a disk."""
+    return f"runner-{hashlib.sha256(runner()).hexdigest()[:12]}.pyz"
+
+
+def write_runner(folder: Path) -> Path:
+    """Write the file into a folder, atomically, unless it is there; all runs share it."""
+    path = folder / runner_name()
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f"{path.name}.{os.getpid()}.new"
+        temporary.write_bytes(runner())
+        temporary.rename(path)
+    return path

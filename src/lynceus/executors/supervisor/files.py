@@ -1,0 +1,105 @@
+"""JSON files that are either complete or absent."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+REQUEST, LOCK, STARTED, ALIVE = "request.json", "lock", "started.json", "alive"
+PARAMS, RESULT, CANCEL, OUTCOME = "params.json", "result.jsonl", "cancel", "outcome.json"
+STDOUT, STDERR, LOG, ROOM = "stdout", "stderr", "supervisor.log", "outcome.room"
+
+
+def write_atomically(path: str, record: Mapping[str, Any]) -> None:
+    """Write JSON so that readers find all of it or none, also if the writer is killed."""
+    temporary = f"{path}.{os.getpid()}.new"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        data = json.dumps(record).encode()
+        while data:
+            data = data[os.write(descriptor, data) :]
+    finally:
+        os.close(descriptor)
+    os.rename(temporary, path)
+
+
+def write_once(path: str, record: Mapping[str, Any]) -> bool:
+    """Like `write_atomically`, but only the first writer succeeds, also between machines that share a disk without locks."""
+    temporary = f"{path}.{os.getpid()}.{time.monotonic_ns()}.new"
+    write_atomically(temporary, record)
+    return _rename_once(temporary, path)
+
+
+def _rename_once(temporary: str, path: str) -> bool:
+    """Rename a file unless the new name is taken; the temporary name is gone either way."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+            raise
+        if os.path.exists(path):  # a file system without hard links: rely on the lock of the run
+            return False
+        os.rename(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+    return True
+
+
+def reserve(path: str, size: int) -> None:
+    """Reserve disk space for a file that will be written later, in case the disk fills up until then."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    finally:
+        os.close(descriptor)
+
+
+def write_reserved(room: str, path: str, record: Mapping[str, Any]) -> None:
+    """Write JSON into a reserved file, then rename it unless another writer was first."""
+    descriptor = os.open(room, os.O_WRONLY)
+    try:
+        data = json.dumps(record).encode()
+        size = len(data)
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.ftruncate(descriptor, size)
+    finally:
+        os.close(descriptor)
+    _rename_once(room, path)
+
+
+def sync(path: str) -> None:
+    """Flush a file and its directory entry to disk, so that they survive a power failure. Takes milliseconds."""
+    for one in (path, os.path.dirname(path)):
+        descriptor = os.open(one, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def boot_id() -> str:
+    """Identifies the current boot of this machine: processes of another boot no longer run. Empty if unknown."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def read_json(path: str) -> dict[str, Any] | None:
+    """The JSON object in a file; None if the file is missing or was damaged by a power failure."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (FileNotFoundError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,78 @@
+"""The record in `outcome.json`: how a run ended."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal, TypedDict
+
+End = Literal["finished", "capped", "failed"]
+Reason = Literal["infra", "preempted", "oom", "job", "user"]
+"""The values of `lynceus.trial.outcome.FailureReason`, which nodes cannot import."""
+
+
+class _Always(TypedDict):
+    v: int
+    end: End
+    reason: Reason | None
+    """None unless the run failed."""
+    seconds: float
+    """How long the job ran."""
+    metrics: dict[str, float]
+    trace: list[tuple[float, float]]
+    """(seconds, progress) pairs."""
+    detail: str
+    """One sentence for the user."""
+    ended_s: float
+    """Seconds since the epoch."""
+
+
+class OutcomeRecord(_Always, total=False):
+    """How a run ended. Files of earlier versions may lack `reason`, `detail` and `ended_s`: use `get`."""
+
+    node: str
+    began_s: float
+    """Seconds since the epoch; only where a supervisor ran the job."""
+    exit: int
+    """The job's exit code, or minus the signal that killed it."""
+    outside: bool
+    """Whether something outside Lynceus stopped the job: a scheduler may know why."""
+
+    boots: bool
+    """SkyPilot: whether a machine was really started for the run."""
+    extra_s: float
+    """SkyPilot: seconds that are charged beyond `seconds`."""
+    free: bool
+    """SkyPilot: whether the run is not charged, because there was no machine."""
+    cluster: str
+    until_s: float
+    """SkyPilot: when the machine was last known to exist, seconds since the epoch."""
+    paid_until_s: float
+    """SkyPilot: up to when the cluster is paid, seconds since the epoch."""
+
+
+def failed(detail: str, *, reason: Reason = "infra", seconds: float = 0.0) -> OutcomeRecord:
+    """The record of a run that failed."""
+    return {**_ended("failed", seconds), "reason": reason, "detail": detail}
+
+
+def timed_out(seconds: float) -> OutcomeRecord:
+    """The record of a run that was stopped by its timeout."""
+    return _ended("capped", seconds)
+
+
+def finished(seconds: float) -> OutcomeRecord:
+    """The record of a run that finished."""
+    return _ended("finished", seconds)
+
+
+def _ended(end: End, seconds: float) -> OutcomeRecord:
+    return {
+        "v": 1,
+        "end": end,
+        "reason": None,
+        "seconds": seconds,
+        "metrics": {},
+        "trace": [],
+        "detail": "",
+        "ended_s": time.time(),
+    }

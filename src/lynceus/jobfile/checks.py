@@ -1,0 +1,179 @@
+"""Checks of a job file that involve several sections: commands, metrics, objective, secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from pathlib import PurePosixPath
+
+from lynceus.errors import InputError, did_you_mean
+from lynceus.executors.command import variable
+from lynceus.jobfile.job import Job
+from lynceus.jobfile.secrets import secret_value, secrets_of
+from lynceus.problem.objective import COST_WORDS, TIME_WORDS
+from lynceus.problem.problem import Problem
+from lynceus.space.parameter import Parameter
+from lynceus.space.table import Space
+
+_PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
+"""`${name}` in an argument, a script or an environment variable."""
+_SHELL_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
+"""`$name`, which only a shell replaces."""
+_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh"})
+_COMMAND_OPTION = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
+"""`-c`, also combined with others: `-lc`, `-ec`."""
+
+
+def check_startable(job: Job) -> None:
+    """Refuse a new study that would fail only once trials run and money is spent."""
+    check_objective(job)
+    check_runnable(job)
+
+
+def check_runnable(job: Job) -> None:
+    """Refuse a study whose trials cannot run here: no command, no working directory, or secrets that cannot be read."""
+    _ = job.command
+    check_workdir(job)
+    secrets_of(job)
+    if job.spec.notify is not None:
+        for path, source in job.spec.notify.references():
+            secret_value(job, path, source)
+
+
+def check_objective(job: Job) -> None:
+    """Refuse a single word that no metric has: every run of a misspelt `cost` would be paid for and then fail.
+
+    Only for new studies: one that began with such an objective can continue.
+    """
+    objective = job.spec.objective.strip()
+    known = [*TIME_WORDS, *COST_WORDS, *job.spec.metrics]
+    if " " in objective or objective in known:
+        return
+    with job.at("objective"):
+        hint = did_you_mean(objective, known) or f" Known are {', '.join(['cost', 'time', *job.spec.metrics])}."
+        raise InputError(
+            f"{objective!r} is neither cost, time nor a name under 'metrics'.{hint} "
+            f"If the job reports it in its result file, write 'minimize {objective}'."
+        )
+
+
+def check_commands(job: Job, space: Space) -> None:
+    """Refuse placeholders without a value, and settings that contradict each other."""
+    spec = job.spec
+    parameters = {parameter.name: parameter for parameter in space.parameters}
+    texts: dict[tuple[str | int, ...], str] = {("envs", name): value for name, value in spec.envs.items()}
+    if isinstance(spec.run, list):
+        texts |= {("run", place): value for place, value in enumerate(spec.run)}
+    elif spec.run is not None and spec.shell:
+        texts[("run",)] = spec.run
+    shell_texts = _shell_texts(spec.run) if isinstance(spec.run, list) else frozenset()
+    for path, text in texts.items():
+        with job.at(*path):
+            if path[0] == "run" and path[-1] in shell_texts:
+                _check_unquoted(text, parameters)
+            _check_placeholders(text, parameters, strict=path != ("run",))
+            if path[0] == "run" and isinstance(spec.run, list):
+                _check_shell_variables(text, parameters.keys() - spec.envs.keys() - spec.secrets.keys())
+    _check_script(job, parameters)
+    for name in spec.envs.keys() & spec.secrets.keys():
+        with job.at("secrets", name):
+            raise InputError(f"{name} is also in envs; keep one of them.")
+
+
+def check_workdir(job: Job) -> None:
+    """Refuse a working directory that does not exist."""
+    with job.at("workdir"):
+        if not job.workdir.is_dir():
+            raise InputError(f"the folder {job.workdir} does not exist; create it or correct workdir.")
+
+
+def check_metrics(job: Job) -> None:
+    """Refuse regular expressions that cannot give one number."""
+    for name, pattern in job.spec.metrics.items():
+        with job.at("metrics", name):
+            try:
+                groups = re.compile(pattern).groups
+            except re.error as error:
+                raise InputError(f"{pattern!r} is not a valid regular expression: {error}.") from None
+            if groups != 1:
+                raise InputError(f"{pattern!r} has {groups} groups; put one pair of parentheses around the number.")
+            if name in ("time", "cost", "runtime"):
+                raise InputError(f"Lynceus measures {name} itself; give the metric another name.")
+
+
+def metric_notes(job: Job, problem: Problem) -> list[str]:
+    """Notes about metrics that look misspelt. Undeclared metrics are allowed: a job may report them in its result file."""
+    declared = job.spec.metrics
+    return [
+        f"{name!r} in objective or constraints is taken for a metric that the job reports.{hint}"
+        for name in problem.metrics
+        if name not in declared and (hint := did_you_mean(name, [*declared, *TIME_WORDS, *COST_WORDS]))
+    ]
+
+
+def _check_script(job: Job, parameters: Mapping[str, Parameter]) -> None:
+    run, shell = job.spec.run, job.spec.shell
+    with job.at("run"):
+        if isinstance(run, list) and shell:
+            raise InputError("shell: true needs a script; write run as one string, or remove shell.")
+        if isinstance(run, str) and not shell:
+            for name in parameters:
+                if f"${{{name}}}" in run and not name.isidentifier():
+                    raise InputError(
+                        f'a shell cannot read ${{{name}}} as that parameter; write "${variable(name)}" in the script.'
+                    )
+
+
+def _check_placeholders(text: str, parameters: Mapping[str, Parameter], *, strict: bool) -> None:
+    """Every `${name}` must name a parameter that always has a value; not `strict`: it may also be a shell variable."""
+    for name in _PLACEHOLDER.findall(text):
+        if name not in parameters:
+            if strict:
+                hint = did_you_mean(name, parameters) or f" Parameters are {', '.join(parameters)}."
+                raise InputError(f"${{{name}}} is not a parameter of the space.{hint}")
+        elif parameters[name].when is not None:
+            raise InputError(
+                f"${{{name}}} has no value where its condition {parameters[name].when!r} is false; "
+                f"let the job read {variable(name)} from its environment instead."
+            )
+
+
+def _check_shell_variables(text: str, unset: Set[str]) -> None:
+    """Only scripts find values under the parameters' own names; a shell in a list of arguments would silently use empty ones."""
+    for name in _SHELL_VARIABLE.findall(text):
+        if name in unset:
+            raise InputError(
+                f'${name} is not set for a list of arguments; write "${variable(name)}", or make run one script.'
+            )
+
+
+def _check_unquoted(text: str, parameters: Mapping[str, Parameter]) -> None:
+    """Values are inserted into arguments unchanged; inside the text of a shell, `a; b` would be two commands."""
+    for name in _PLACEHOLDER.findall(text):
+        if name in parameters:
+            raise InputError(
+                f'${{{name}}} would be inserted unquoted into a shell command; write "${variable(name)}" instead, '
+                "or make run one script (run: |), with shell: true if needed."
+            )
+
+
+def _shell_texts(run: Sequence[str]) -> frozenset[int]:
+    """Indices of arguments that a shell reads as commands: the text of `bash -c text`, wherever the shell appears.
+
+    >>> sorted(_shell_texts(["nice", "/bin/bash", "-o", "pipefail", "-ec", "sort $1", "name", "value"]))
+    [5]
+    """
+    found = set()
+    for first in (place for place, word in enumerate(run) if PurePosixPath(word).name in _SHELLS):
+        commands, value_follows = False, False
+        for place, word in enumerate(run[first + 1 :], first + 1):
+            if value_follows:
+                value_follows = False
+            elif word[:1] in ("-", "+") and word not in ("-", "--"):
+                commands = commands or _COMMAND_OPTION.fullmatch(word) is not None
+                value_follows = word in ("-o", "+o", "-O", "+O", "--rcfile", "--init-file")
+            elif word not in ("-", "--"):
+                if commands:
+                    found.add(place)
+                break
+    return frozenset(found)

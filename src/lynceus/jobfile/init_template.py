@@ -1,0 +1,120 @@
+"""The commented job file that `lynceus init` writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lynceus.errors import InputError
+
+_RANGE = re.compile(r"\s*(-?\d+)\s*(?:\.\.|-|to)\s*(-?\d+)\s*")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The user's answers to `lynceus init`."""
+
+    name: str = "my-job"
+    command: str = ""
+    """The command that starts the job; empty: a Python program with one option per parameter."""
+    parameters: Mapping[str, str] = field(default_factory=lambda: {"threads": "1, 2, 4", "level": "1..9"})
+    """By name: values separated by commas, or a range such as `1..9`."""
+    price: str = "0.05 * threads"
+    deadline: str = "10m"
+    budget: str = "1 USD"
+
+
+def job_template(answers: Answers) -> str:
+    """A valid job file with a comment for every decision.
+
+    >>> "threads: [1, 2, 4]" in job_template(Answers())
+    True
+    """
+    space = "\n".join(
+        f"  {json.dumps(name) if not name.isidentifier() else name}: {_values(text, name)}"
+        for name, text in answers.parameters.items()
+    )
+    return _TEMPLATE.format(
+        name=answers.name,
+        run=json.dumps(_arguments(answers.command or default_command(answers.parameters)), ensure_ascii=False),
+        space=space,
+        price=json.dumps(answers.price),
+        deadline=answers.deadline,
+        budget=answers.budget,
+    )
+
+
+def default_command(parameters: Iterable[str]) -> str:
+    """A typical command that takes its parameters as options.
+
+    >>> default_command(["threads", "level"])
+    'python3 job.py --threads ${threads} --level ${level}'
+    """
+    return " ".join(["python3 job.py", *(f"--{name} ${{{name}}}" for name in parameters)])
+
+
+def _arguments(command: str) -> list[str]:
+    try:
+        arguments = shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"The command {command!r} cannot be split into arguments: {error}.") from None
+    if not arguments:
+        raise InputError("The command is empty; write what starts your job, such as 'python3 train.py'.")
+    return arguments
+
+
+def _values(text: str, name: str) -> str:
+    ranged = _RANGE.fullmatch(text)
+    if ranged:
+        return f"{{int: [{ranged[1]}, {ranged[2]}]}}"
+    values = [part.strip() for part in text.split(",") if part.strip()]
+    if not values:
+        raise InputError(f"The parameter {name!r} has no values; write them as '1, 2, 4' or '1..9'.")
+    return f"[{', '.join(_scalar(value) for value in values)}]"
+
+
+def _scalar(text: str) -> str:
+    plain_number = re.fullmatch(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", text)
+    plain_word = re.fullmatch(r"[A-Za-z][\w.\-]*", text) and text.lower() not in ("true", "false", "null")
+    return text if plain_number or plain_word else json.dumps(text, ensure_ascii=False)
+
+
+_TEMPLATE = """\
+# A job file for Lynceus. `lynceus check FILE` validates it, `lynceus plan FILE` estimates the cost, `lynceus run FILE` runs the search.
+version: 1
+name: {name}                  # the name of the study
+
+# The command of one run: a list of arguments. ${{parameter}} is replaced by a value of the configuration.
+# The job also gets the values as environment variables LYNCEUS_PARAM_<NAME> and as JSON in the file $LYNCEUS_PARAMS.
+run: {run}
+workdir: .                    # where it runs, relative to this file
+
+# The parameters of a configuration: lists of values; ranges {{int: [1, 8]}}, {{int: [16, 256], log: true, steps: 5}},
+# {{float: [0.2, 0.8], step: 0.2}}; ordered values {{ordinal: [small, medium, large]}}; {{choice: [a, b], when: "threads > 1"}}.
+space:
+{space}
+
+# Leave out combinations that make no sense:
+# forbid: ["threads == 1 and level > 6"]
+
+price: {price}                # dollars per hour of a configuration: a number or an expression over parameters
+
+objective: cost               # cost, time, or for example: maximize accuracy
+constraints:
+  - runtime <= {deadline}     # other constraints: "accuracy >= 0.9" for a metric that the job reports
+
+budget:                       # a hard limit for the whole search; running trials count with the most they can cost
+  cost: {budget}
+  max_trials: 40
+
+trial:
+  timeout: auto               # stop runs that can no longer win
+  parallel: 1                 # runs at the same time
+
+# baseline: {{...}}             # the configuration used until now, to show what the best one saves
+# metrics: {{accuracy: "accuracy=([0-9.]+)"}}   # read from the output of jobs that cannot be changed
+# secrets: {{API_TOKEN: "env:API_TOKEN"}}       # by reference only; values are never stored
+"""

@@ -1,0 +1,135 @@
+"""A valid job file with its text and folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lynceus.errors import InputError
+from lynceus.jobfile.sections.budget import BudgetSection
+from lynceus.jobfile.sections.job_file import JobFile
+from lynceus.jobfile.yaml.document import Document
+from lynceus.jobfile.yaml.lines import Tree
+from lynceus.prices.machines import Machines
+
+_NO_COMMAND_0_1 = "echo 'This study has no command: programs ask for its trials and tell how they went.' >&2; exit 1"
+"""What version 0.1 stored as `run` of a job without a command."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """The sections of a job file, the document they were read from (for messages), and its folder."""
+
+    spec: JobFile
+    document: Document
+    folder: Path
+    """Absolute; paths in the job file are relative to it."""
+    machines: Machines | None = None
+    """The machines that its resources match, with their prices; None before they were looked up."""
+    table: Mapping[str, Sequence[Any]] | None = None
+    """The columns of the catalog that its section `prices` names; None before it was read."""
+
+    @classmethod
+    def read(cls, path: str | Path) -> Job:
+        """The job of a file."""
+        return cls._of_file(Document.read(path), Path(path).resolve().parent)
+
+    @classmethod
+    def parse(cls, text: str, folder: str | Path = ".", name: str = "job.yaml") -> Job:
+        """The job of a text."""
+        return cls._of_file(Document.parse(text, name), Path(folder).resolve())
+
+    @classmethod
+    def _of_file(cls, document: Document, folder: Path) -> Job:
+        job = cls(document.check(JobFile), document, folder)
+        if not job.has_command:
+            raise InputError(f"{document.at('run')}: the field 'run' is missing; add it.")
+        return job
+
+    @classmethod
+    def without_file(cls, study: str) -> Job:
+        """Defaults for a study that a program created: no command, no space and budget of its own, files in the current folder."""
+        spec = JobFile.model_construct(name=study, budget=BudgetSection.model_construct())
+        return cls(spec, Document(f"study {study!r}", Tree({}, {(): 1})), Path.cwd())
+
+    @classmethod
+    def from_stored(cls, stored: Mapping[str, Any]) -> Job:
+        """The job that a study was created with, see `stored`."""
+        values = {name: value for name, value in stored["job"].items() if (name, value) != ("run", _NO_COMMAND_0_1)}
+        document = Document(f"study {values.get('name', '')!r}", Tree(values, {(): 1}))
+        machines = stored.get("machines")
+        return cls(
+            document.check(JobFile),
+            document,
+            Path(stored["folder"]),
+            None if machines is None else Machines.from_record(machines),
+            stored.get("prices"),
+        )
+
+    def stored(self) -> dict[str, Any]:
+        """The job as JSON values for the record of a study. Secrets are stored as references, never as values."""
+        values: dict[str, Any] = {"job": self.document.tree.value, "folder": str(self.folder)}
+        if self.machines is not None:
+            values["machines"] = self.machines.record()
+        if self.table is not None:
+            values["prices"] = {name: list(cells) for name, cells in self.table.items()}
+        # The round trip fails early on values that JSON cannot represent.
+        plain: dict[str, Any] = json.loads(json.dumps(values))
+        return plain
+
+    @property
+    def name(self) -> str:
+        """The name of the study."""
+        return self.spec.name
+
+    @property
+    def has_command(self) -> bool:
+        """Whether workers can run trials; otherwise programs ask for trials and report their results."""
+        return self.spec.run is not None
+
+    @property
+    def command(self) -> str | tuple[str, ...]:
+        """The script or the arguments of a trial."""
+        run = self.spec.run
+        if run is None:
+            raise InputError(
+                f"study {self.name!r} has no command, because a program runs its trials (ask and tell); "
+                "continue it with that program, or start a study from a job file."
+            )
+        return run if isinstance(run, str) else tuple(run)
+
+    @property
+    def workdir(self) -> Path:
+        """Where trials run."""
+        return (self.folder / Path(self.spec.workdir).expanduser()).resolve()
+
+    def file(self, name: str) -> Path:
+        """The path of a file that the job file names."""
+        return self.folder / Path(name).expanduser()
+
+    @contextmanager
+    def at(self, *path: str | int) -> Iterator[None]:
+        """Add file, line and field to errors that are raised inside.
+
+        >>> job = Job.parse("name: a\\nrun: 'true'\\nspace: {n: [1]}\\nbudget: 1")
+        >>> with job.at("space", "n"):
+        ...     raise InputError("it is odd.")
+        Traceback (most recent call last):
+            ...
+        lynceus.errors.InputError: job.yaml:3: space.n: it is odd.
+        """
+        try:
+            yield
+        except InputError as error:
+            raise InputError(f"{self.document.at(*path)}: {_without_field(str(error), path)}") from None
+
+
+def _without_field(message: str, path: tuple[str | int, ...]) -> str:
+    """A message without its own name of the field at `path`."""
+    own = rf"^(?:{re.escape(str(path[0]))}(?:, entry \d+)?:|Parameter '{re.escape(str(path[-1]))}':?)\s+"
+    return re.sub(own, "", message)

@@ -1,0 +1,131 @@
+"""Everything that a study is created from, built and checked as a whole: problem, policy, retry rules, limits of trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lynceus.errors import InputError, did_you_mean
+from lynceus.jobfile.checks import check_commands, check_metrics, check_workdir, metric_notes
+from lynceus.jobfile.executor import check_executor
+from lynceus.jobfile.job import Job
+from lynceus.jobfile.machines import price_warnings
+from lynceus.jobfile.problem import problem_of, with_catalogs
+from lynceus.jobfile.trial_limits import trial_limits
+from lynceus.policy.policy import Policy
+from lynceus.policy.policy_file import compose
+from lynceus.policy.presets import preset
+from lynceus.policy.retries import RetryRules
+from lynceus.policy.timeouts.at_most import AtMost
+from lynceus.policy.timeouts.by_name import TIMEOUTS, all_timeouts
+from lynceus.policy.timeouts.timeout import Timeout
+from lynceus.problem.problem import Problem
+from lynceus.space.table import Space
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedStudy:
+    """What a study needs, whether it comes from a job file, a storage or a program."""
+
+    job: Job
+    problem: Problem
+    policy: Policy
+    retry_rules: RetryRules
+    baseline: int | None = None
+    """Row of the configuration used until now."""
+    cpus: NDArray[np.float64] | None = None
+    """Cores of a trial `[q]`; None: no limit."""
+    memory_gib: NDArray[np.float64] | None = None
+    """Memory of a trial in GiB `[q]`; None: no limit."""
+
+    @property
+    def parallel(self) -> int:
+        """Trials at the same time."""
+        return self.retry_rules.parallel
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what may be unintended."""
+        return (*self.problem.space.notes, *metric_notes(self.job, self.problem), *price_warnings(self.job))
+
+
+def prepare_file(path: str | Path, policy: str | None = None) -> PreparedStudy:
+    """Read, build and check a job file; `policy` replaces the one that it names."""
+    return prepare(Job.read(path), policy)
+
+
+def prepare(job: Job, policy: str | None = None, *, to_run: bool = True) -> PreparedStudy:
+    """Build and check everything that a job describes; `policy` replaces the one that it names.
+
+    Not `to_run`: the working directory is not checked, because a study can be read on machines that do not have it.
+    """
+    job = with_catalogs(job)
+    problem = problem_of(job)
+    check_commands(job, problem.space)
+    if to_run:
+        check_workdir(job)
+    check_metrics(job)
+    check_executor(job, problem.space)
+    return PreparedStudy(
+        job,
+        problem,
+        policy_of(job, policy),
+        retry_rules_of(job),
+        _baseline(job, problem.space),
+        trial_limits(job, problem.space, "cpus"),
+        trial_limits(job, problem.space, "memory"),
+    )
+
+
+def policy_of(job: Job, name: str | None = None) -> Policy:
+    """The policy, with the timeout that the section `trial` names."""
+    trial = job.spec.trial
+    named = job.spec.policy
+    timeouts = TIMEOUTS if trial.timeout in (*TIMEOUTS, "auto") else all_timeouts()
+    if trial.timeout not in (*timeouts, "auto"):
+        with job.at("trial", "timeout"):
+            hint = did_you_mean(trial.timeout, ["auto", *timeouts]) or f" Known are auto, {', '.join(timeouts)}."
+            raise InputError(f"there is no rule {trial.timeout!r}.{hint}")
+    if name is not None:
+        try:
+            policy = preset(name)
+        except InputError as error:
+            raise InputError(f"--{error}") from None  # the option is wrong, not the file
+    elif isinstance(named, str):
+        with job.at("policy"):
+            policy = preset(named)
+    else:
+        policy = compose(named, at=lambda *path: job.document.at("policy", *path))
+    if trial.timeout != "auto":
+        policy = replace(policy, timeout=timeouts[trial.timeout])
+    if trial.max_duration is not None:
+        policy = replace(
+            policy, timeout=Timeout(AtMost(trial.max_duration, policy.timeout.rule), policy.timeout.censored)
+        )
+    return policy
+
+
+def retry_rules_of(job: Job) -> RetryRules:
+    """What the study does when runs fail, and before it recommends a configuration."""
+    trial, spot = job.spec.trial, job.spec.resources.spot
+    preempted = trial.retries.preempted
+    if any(job.spec.resources.spots) and spot.on_demand:
+        preempted = spot.interruptions - 1  # the next interruption is the last on spot machines
+    return RetryRules(
+        trial.retries.infra,
+        trial.retries.job,
+        trial.max_failures,
+        trial.confirm_best,
+        retries_preempted=preempted,
+        parallel=trial.parallel,
+    )
+
+
+def _baseline(job: Job, space: Space) -> int | None:
+    if job.spec.baseline is None:
+        return None
+    with job.at("baseline"):
+        return space.row(job.spec.baseline)

@@ -1,0 +1,124 @@
+"""All fields of a job file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from lynceus.jobfile.sections.budget import BillingSection, BudgetSection
+from lynceus.jobfile.sections.executor import ExecutorSection
+from lynceus.jobfile.sections.notify import NotifySection
+from lynceus.jobfile.sections.resources import ResourcesSection
+from lynceus.jobfile.sections.space import DerivedSection, FractionSection, ParameterSection, PricesSection
+from lynceus.jobfile.sections.trial import TrialSection
+from lynceus.jobfile.sections.values import EnvName, EnvValue, Run, SecretSource, study_name
+from lynceus.problem.fields import Section
+
+_FOREIGN_FIELDS: Mapping[str, str] = {
+    "fidelity": "make the fraction of the data a parameter of the space and name it, such as fraction: {column: share, answer: full}.",
+    "num_nodes": "make the number of nodes a parameter of the space.",
+    "file_mounts": "no files are copied, because jobs run in workdir on this machine; remove it.",
+    "deadline": "write it as a constraint: constraints: ['runtime <= 45m'].",
+    "parameters": "list parameters in the section 'space'.",
+    "command": "write the command in 'run'.",
+}
+"""Fields that users know from other tools, and what to write instead."""
+
+
+class JobFile(Section):
+    """A recurring job, the configurations it can run in, and what the search for the best one may cost."""
+
+    version: Literal[1] = Field(default=1, description="the version of this format")
+    name: str = Field(description="the name of the study")
+    workdir: str = Field(default=".", description="where the job runs, relative to this file")
+    setup: Run | None = Field(default=None, description="run once before the first trial, not charged")
+    run: Run | None = Field(default=None, description="the job: a list of arguments, or a script")
+    """None only for studies whose trials other programs run: required in files, optional in requests to the server."""
+    shell: bool = Field(
+        default=False,
+        description="insert parameter values into the script, quoted; otherwise they are environment variables",
+    )
+    envs: dict[EnvName, EnvValue] = Field(
+        default={}, description="environment variables; ${name} is replaced by a value of the configuration"
+    )
+    secrets: dict[EnvName, SecretSource] = Field(
+        default={}, description="environment variables whose values are read whenever trials start"
+    )
+    resources: ResourcesSection = Field(default_factory=ResourcesSection)
+    space: dict[str, ParameterSection] = Field(
+        default={},
+        validate_default=True,
+        description="the parameters of a configuration, besides the machines that resources choose",
+    )
+    derived: dict[str, DerivedSection] = Field(
+        default={}, description="columns that follow from a configuration: memory of a machine, total cores"
+    )
+    forbid: list[str] = Field(
+        default=[], description="expressions over columns; configurations for which one is true are left out"
+    )
+    fraction: FractionSection | None = Field(
+        default=None, description="the parameter that is the fraction of the data a trial reads"
+    )
+    price: str | float | None = Field(
+        default=None, description="dollars per hour of a configuration: a number, a column or an expression"
+    )
+    prices: PricesSection | None = Field(default=None, description="a catalog of machines, joined by name")
+    billing: BillingSection = Field(default_factory=BillingSection)
+    objective: str = Field(default="cost", description="cost, time, or like 'maximize accuracy'")
+    constraints: list[str] = Field(
+        default=[], description="constraints such as 'runtime <= 45m @ 0.95' and 'accuracy >= 0.92'"
+    )
+    budget: BudgetSection = Field(description="what the search may spend")
+    trial: TrialSection = Field(default_factory=TrialSection)
+    metrics: dict[str, str] = Field(
+        default={}, description="metrics of jobs that cannot be changed: a regular expression with one group each"
+    )
+    policy: str | dict[str, Any] = Field(default="lynceus", description="a named policy, or one composed of parts")
+    seed: int = Field(default=0, ge=0, description="the random seed: the same seed makes the same decisions")
+    baseline: dict[str, Any] | None = Field(
+        default=None, description="the configuration used until now, to compare the best one with"
+    )
+    executor: ExecutorSection = Field(default_factory=ExecutorSection)
+    notify: NotifySection | None = Field(
+        default=None, description="who is notified when the study ends, pauses or has used most of its budget"
+    )
+    storage: str | None = Field(
+        default=None, description="where the study is kept: sqlite:///lynceus.db or postgresql+psycopg://…"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_fields(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            for name, advice in _FOREIGN_FIELDS.items():
+                if name in value and name not in cls.model_fields:
+                    raise ValueError(f"'{name}' is not used here; {advice}")
+            if isinstance(value.get("secrets"), list):
+                value = {**value, "secrets": {name: f"env:{name}" for name in value["secrets"]}}
+        return value
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        return study_name(value)
+
+    @field_validator("run", "setup", mode="before")
+    @classmethod
+    def _command(cls, value: Any) -> Any:
+        if isinstance(value, list) and value and all(isinstance(one, str | int | float) for one in value):
+            return [str(one) if not isinstance(one, bool) else str(one).lower() for one in value]
+        if isinstance(value, str) and value.strip():
+            return value
+        raise ValueError("expected a list of arguments such as [python, train.py, '${depth}'], or a script.")
+
+    @field_validator("space")
+    @classmethod
+    def _some_parameters(cls, value: dict[str, ParameterSection], info: ValidationInfo) -> dict[str, ParameterSection]:
+        resources = info.data.get("resources")  # absent when it is invalid itself
+        if not value and resources is not None and not resources.from_catalog:
+            raise ValueError("it has no parameters; name at least one, such as 'threads: [1, 2, 4]'.")
+        if "forbid" in value:
+            raise ValueError("'forbid' belongs beside space, not inside it; move it one level up.")
+        return value

@@ -1,0 +1,64 @@
+"""The section `trial`: timeouts, retries and parallelism of trials."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field, field_validator
+
+from lynceus.errors import InputError
+from lynceus.jobfile.sections.values import shortened
+from lynceus.problem.fields import Duration, Section
+from lynceus.problem.units import parse_duration
+
+
+class RetriesSection(Section):
+    """How often a failed trial is retried, by the cause of the failure."""
+
+    infra: int = Field(default=2, ge=0, description="after failures of machines (exit code 75, lost processes)")
+    preempted: int = Field(
+        default=2, ge=0, description="after the cloud took the machines back (exit code 85); see resources.spot"
+    )
+    job: int = Field(default=0, ge=0, description="after failures of the job itself, which usually repeat")
+
+
+class TrialSection(Section):
+    """How single trials are run."""
+
+    timeout: str = Field(default="auto", description="auto (the policy's own rule), none, or a named rule such as tg")
+    max_duration: Duration | None = Field(
+        default=None, description="every trial is stopped after this time, whatever the timeout rule says"
+    )
+    parallel: int = Field(default=1, ge=1, le=1024, description="trials at the same time")
+    retries: RetriesSection = Field(default_factory=RetriesSection)
+    confirm_best: int = Field(
+        default=0,
+        ge=0,
+        le=20,
+        description="reruns of the best configuration to confirm it, from a reserved part of the budget",
+    )
+    grace: Duration = Field(default=10.0, description="between SIGTERM and SIGKILL")
+    max_failures: int = Field(default=5, ge=1, description="consecutive failures after which the study pauses")
+
+    @field_validator("timeout", mode="before")
+    @classmethod
+    def _rule(cls, value: object) -> object:
+        if isinstance(value, int | float) or (isinstance(value, str) and re.match(r"\s*\d", value)):
+            try:
+                parse_duration(value)
+            except InputError:
+                pass
+            else:
+                raise ValueError(
+                    f"{shortened(value)} is a duration, but timeout names a rule; write max_duration: {value} instead."
+                )
+        if not isinstance(value, str):
+            raise ValueError(f"got {shortened(value)}; write auto, none, or the name of a rule such as tg.")
+        return value
+
+    @field_validator("max_duration")
+    @classmethod
+    def _positive(cls, value: float | None) -> float | None:
+        if value == 0:
+            raise ValueError("got 0 seconds, in which no trial finishes; give a duration above 0.")
+        return value

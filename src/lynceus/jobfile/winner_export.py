@@ -1,0 +1,97 @@
+"""Export the best configuration for other tools: a SkyPilot task, an environment file, Spark defaults."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from lynceus.executors.command import variable
+from lynceus.executors.placeholders import as_text, fill
+from lynceus.jobfile.command_line import command_line, with_interpreter
+from lynceus.jobfile.prepared_study import PreparedStudy
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+"""A valid name of a shell variable."""
+
+_SPARK = {
+    "executors": "spark.executor.instances",
+    "num_executors": "spark.executor.instances",
+    "executor_cores": "spark.executor.cores",
+    "cores_per_executor": "spark.executor.cores",
+    "executor_memory": "spark.executor.memory",
+    "driver_memory": "spark.driver.memory",
+    "partitions": "spark.sql.shuffle.partitions",
+    "shuffle_partitions": "spark.sql.shuffle.partitions",
+    "parallelism": "spark.default.parallelism",
+}
+"""Spark's settings by common names of parameters; names that start with `spark.` stay as they are."""
+
+
+def env_file(prepared: PreparedStudy, row: int, heading: str) -> str:
+    """Lines for `set -a; . file`: the variables that Lynceus passes to the job."""
+    params = prepared.problem.space.point(row)
+    lines = [f"# {heading}"]
+    lines += [f"{name}={shlex.quote(value)}" for name, value in _variables(prepared, params).items()]
+    return "\n".join(lines) + "\n"
+
+
+def spark_defaults(prepared: PreparedStudy, row: int, heading: str) -> str:
+    """A spark-defaults.conf; other parameters become comments."""
+    lines = [f"# {heading}"]
+    for name, value in prepared.problem.space.point(row).items():
+        setting = name if name.startswith("spark.") else _SPARK.get(name.lower().replace("-", "_"))
+        text = as_text(value).replace("\\", "\\\\").replace("\n", "\\n")
+        lines.append(f"{setting} {text}" if setting else f"# {name} {text}")
+    return "\n".join(lines) + "\n"
+
+
+def skypilot_task(prepared: PreparedStudy, row: int, heading: str) -> str:
+    """A SkyPilot task that runs a configuration; it names secrets without values, for which SkyPilot asks at launch."""
+    job, params = prepared.job, prepared.problem.space.point(row)
+    resources: dict[str, Any] = {}
+    if prepared.job.spec.resources.from_catalog:
+        resources["infra"] = as_text(params["infra"])
+    if "instance_type" in params:
+        resources["instance_type"] = as_text(params["instance_type"])
+        if params.get("use_spot") is True:
+            resources["use_spot"] = True
+    else:
+        if prepared.cpus is not None:
+            resources["cpus"] = f"{prepared.cpus[row]:g}+"
+        if prepared.memory_gib is not None:
+            resources["memory"] = f"{prepared.memory_gib[row]:g}+"
+    task: dict[str, Any] = {"name": job.name, "workdir": job.spec.workdir}
+    if resources:
+        task["resources"] = resources
+    nodes = params.get("num_nodes", params.get("nodes"))
+    if isinstance(nodes, int):
+        task["num_nodes"] = nodes
+    task["envs"] = _variables(prepared, params)
+    if job.spec.secrets:
+        task["secrets"] = dict.fromkeys(job.spec.secrets)
+    if job.spec.setup is not None:
+        task["setup"] = job.spec.setup if isinstance(job.spec.setup, str) else shlex.join(job.spec.setup)
+    script = job.command
+    if not isinstance(script, str) or job.spec.shell:
+        task["run"] = command_line(prepared.job, params)
+    else:  # SkyPilot runs it with bash and ignores an interpreter line
+        task["run"] = with_interpreter(script) if script.startswith("#!") else script
+    return f"# {heading}\n" + yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _variables(prepared: PreparedStudy, params: Mapping[str, object]) -> dict[str, str]:
+    """The variables that pass values to a run; as during the search, scripts also get them under the parameters' own names."""
+    spec = prepared.job.spec
+    values = {name: as_text(value) for name, value in params.items()}
+    taken = {*os.environ, *spec.secrets}
+    plain = {name: text for name, text in values.items() if _NAME.fullmatch(name) and name not in taken}
+    return {
+        **(plain if isinstance(spec.run, str) else {}),
+        **{variable(name): text for name, text in values.items()},
+        **{name: fill(text, params) for name, text in spec.envs.items()},
+    }

@@ -1,0 +1,1 @@
+"""YAML files of users: every value has a file and a line, and every error is one sentence."""

@@ -1,1 +1,0 @@
-"""The lab: declared experiments on measured tables, run anywhere, kept as traces, judged against what was published."""

@@ -1,0 +1,116 @@
+"""Open and create stored studies, with their problem, policy and journal."""
+
+from __future__ import annotations
+
+import enum
+import weakref
+from dataclasses import dataclass, replace
+
+from lynceus.jobfile.prepared_study import PreparedStudy
+from lynceus.jobfile.stored_study import prepared_of
+from lynceus.library.find import check_unchanged, find_study, named_job, storage_url
+from lynceus.library.job_edits import adopt_changes, changes_note
+from lynceus.policy.policy_file import compose, describe
+from lynceus.storage.sql.rows import StudyRecord
+from lynceus.storage.sql.storage import Storage, fingerprint
+from lynceus.study.study import Study
+from lynceus.study.view import StudyView
+
+
+class JobEdits(enum.Enum):
+    """What to do about edits of a job file since its study began."""
+
+    MENTION = "mention"
+    """The stored job counts; `OpenStudy.note` names the edits."""
+    ADOPT = "adopt"
+    """Later trials follow the file where that is possible; otherwise it is an error."""
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True)
+class OpenStudyView:
+    """A stored study for readers: its record, its problem, and a snapshot or the study itself."""
+
+    storage: Storage
+    record: StudyRecord
+    prepared: PreparedStudy
+    study: StudyView
+    note: str | None = None
+    """What to tell the user about edits of the job file."""
+
+    @property
+    def name(self) -> str:
+        """The name of the study."""
+        return self.record.name
+
+    @property
+    def baseline(self) -> int | None:
+        """Row of the configuration used until now."""
+        return self.prepared.baseline
+
+
+@dataclass(frozen=True)
+class OpenStudy(OpenStudyView):
+    """A stored study that can be written."""
+
+    study: Study
+
+
+def open_named(named: str | None, storage: str | None, edits: JobEdits = JobEdits.MENTION) -> OpenStudy:
+    """A study by its name or its job file; without either, the only study of the storage.
+
+    The storage is closed when the result is garbage collected.
+    """
+    job = named_job(named)
+    opened = Storage(storage_url(storage, job), create=False)
+    record, note = find_study(opened, named, job), None
+    if job is not None and edits is JobEdits.ADOPT:
+        record, note = adopt_changes(opened, record, job)
+    elif job is not None and edits is JobEdits.MENTION:
+        note = changes_note(record, job)
+    return _closing(replace(open_record(opened, record), note=note))
+
+
+def open_record(storage: Storage, record: StudyRecord) -> OpenStudy:
+    """A study by its record, with the policy that it began with."""
+    prepared = prepared_of(record)
+    check_unchanged(record, prepared.problem)
+    prepared = replace(prepared, policy=compose(record.policy))
+    return OpenStudy(storage, record, prepared, _study(prepared, record, storage))
+
+
+def create_or_open(prepared: PreparedStudy, storage: str | None, *, seed: int | None = None) -> OpenStudy:
+    """The study of a job file. It is created when the storage does not have it; otherwise it adopts edits of the file.
+
+    The storage is closed when the result is garbage collected.
+    """
+    job = prepared.job
+    opened = Storage(storage_url(storage, job))
+    if any(record.name == job.name for record in opened.studies()):
+        record, note = adopt_changes(opened, opened.load_study(job.name), job)
+        return _closing(replace(open_record(opened, record), note=note))
+    record = opened.create_study(
+        job.name,
+        document=job.stored(),
+        fingerprint=fingerprint(prepared.problem),
+        policy=describe(prepared.policy),
+        seed=job.spec.seed if seed is None else seed,
+    )
+    return _closing(OpenStudy(opened, record, prepared, _study(prepared, record, opened)))
+
+
+def _study(prepared: PreparedStudy, record: StudyRecord, storage: Storage) -> Study:
+    return Study(
+        prepared.problem,
+        prepared.policy,
+        seed=record.seed,
+        name=record.name,
+        journal=storage.journal(record.name),
+        retry_rules=prepared.retry_rules,
+    )
+
+
+def _closing(one: OpenStudy) -> OpenStudy:
+    """Close connections with the command that opened them, however it ends."""
+    weakref.finalize(one, one.storage.close)
+    return one

@@ -1,0 +1,44 @@
+"""Every study of a storage in a line each."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from lynceus.analysis.answer import answer
+from lynceus.analysis.documents.json import Document, page_document, to_json
+from lynceus.analysis.overview import StudyOverview
+from lynceus.library.open_study import open_record
+from lynceus.library.overview import overview_or_note
+from lynceus.library.study_context import study_context
+from lynceus.storage.sql.rows import StudyRecord
+from lynceus.storage.sql.storage import Storage
+
+MOST_PREDICTED = 300
+"""Settled trials up to which a model predicts the cost of a baseline that was not measured: the list must stay quick."""
+
+
+def studies_document(storage: Storage, line: Callable[[StudyRecord], Document] | None = None) -> Document:
+    """All studies, newest first. A server gives a `line` that caches `study_line`."""
+    each = partial(study_line, storage) if line is None else line
+    lines = [each(record) for record in reversed(storage.studies())]
+    return page_document("studies", {"now_s": time.time(), "storage": storage.shown_url}) | {"studies": lines}
+
+
+def study_line(storage: Storage, record: StudyRecord) -> Document:
+    """The overview of one study as JSON; with a note where its problem cannot be restored."""
+    line: Document = to_json(listed_overview(storage, record))
+    return line
+
+
+def listed_overview(storage: Storage, record: StudyRecord) -> StudyOverview:
+    """The overview of one study, with the predicted saving where the baseline was not measured."""
+    found = overview_or_note(storage, record)
+    has_baseline = "baseline" in record.document.get("job", {})
+    if found.saving_measured or found.best_value is None or not has_baseline or record.settled > MOST_PREDICTED:
+        return found
+    best = answer(study_context(open_record(storage, record)))
+    return replace(found, saving=math.nan if best is None else best.saving)

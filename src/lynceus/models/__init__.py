@@ -1,0 +1,1 @@
+"""Surrogate models: each maps a state to a prediction for every configuration."""

@@ -1,0 +1,1 @@
+"""Gaussian-process regression on a finite table: kernels, priors, censored observations, conditioning."""

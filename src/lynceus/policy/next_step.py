@@ -1,0 +1,178 @@
+"""The one decider: what a study does next. And `observe`, which turns an outcome into what the model learns.
+
+Both are pure: they depend on values and a random seed only. So an interrupted study resumes by reading its record, a live study can be
+replayed, and the command line, the API and the dashboard name the run that `ask` will order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from lynceus.models.state import State
+from lynceus.policy.confirmation import confirmation, reserved_for_confirmation
+from lynceus.policy.orders import affordable_seconds, order_for
+from lynceus.policy.policy import Policy
+from lynceus.policy.retries import RetryRules, on_demand_move, pause_reason, with_retries
+from lynceus.problem.problem import Problem
+from lynceus.problem.units import format_duration, format_money
+from lynceus.trial.order import Order, Plan, Purpose
+from lynceus.trial.outcome import End, Observation, Observations, Outcome, TrainingTarget
+from lynceus.trial.record import Record, RequestedState
+from lynceus.trial.stop import Stopped, StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a study does next."""
+
+    decision: Order | Stopped
+    """The next run, or why there is none now."""
+    queue: tuple[int, ...]
+    """Rows of the queue that are left; those that cannot run any more are dropped."""
+
+
+def next_step(
+    problem: Problem,
+    policy: Policy,
+    rules: RetryRules,
+    record: Record,
+    *,
+    seed: int,
+    elapsed_s: float = 0.0,
+    slots: int = 1,
+) -> Step:
+    """The next run of a study, or the reason why there is none.
+
+    First come the user's requests and the queue, then runs that move to on-demand machines, then what the policy chooses, and last the
+    confirmation of the incumbent. `elapsed_s` is the study's age where the record does not count the time worked. `slots` is the number
+    of runs that could start now, this one included: a run without a timeout gets its fair share of the money left.
+    """
+    if slots < 1:
+        raise ValueError(f"a run was asked for with {slots} slots; it needs one")
+    if record.requested_state is not RequestedState.RUN:
+        return Step(Stopped(StopReason.USER, "stopped by the user"), record.queue)
+    if record.stopped is not None and not record.queue:
+        return Step(record.stopped, record.queue)
+    if (explanation := pause_reason(record.observations, record.resumed_at, rules)) is not None:
+        reason = f"{explanation}; look at them, then resume"
+        return Step(Stopped(StopReason.PAUSED, reason), record.queue)
+    elapsed_s = elapsed_s if record.active_s is None else record.active_s
+    slots = max(slots, rules.parallel - len(record.open_runs))
+    whole = _with_budget(problem, problem.budget.usd + record.added_usd)
+    observations = with_retries(record.observations, rules)
+    search = whole
+    if rules.confirm_best:
+        search = _with_budget(whole, whole.budget.usd - reserved_for_confirmation(whole, observations, rules))
+    decision, queue = _search_step(search, policy, rules, record, observations, seed, elapsed_s, slots)
+    if isinstance(decision, Stopped) and not record.open_runs and rules.confirm_best:
+        decision = confirmation(whole, observations, rules) or decision
+    return Step(decision, queue)
+
+
+def _search_step(
+    problem: Problem,
+    policy: Policy,
+    rules: RetryRules,
+    record: Record,
+    observations: Observations,
+    seed: int,
+    elapsed_s: float,
+    slots: int,
+) -> tuple[Order | Stopped, tuple[int, ...]]:
+    """The next run before any confirmation, and the queue that is left."""
+    if (over := budget_stop(problem, record.started, elapsed_s)) is not None:
+        return over, record.queue
+    state = State.present(problem, observations, record.pending)
+    queued, queue = _queued(state, record.queue, slots)
+    moved = None if queued is not None else on_demand_move(problem, record.observations, record.pending, rules)
+    if queued is not None:
+        return queued, queue
+    if moved is not None and _can_win(state, moved.row, slots):
+        return _planned(state, policy, moved, slots), queue
+    return search_step(state, policy, seed=seed, slots=slots), queue
+
+
+def search_step(state: State, policy: Policy, *, seed: int, slots: int = 1) -> Order | Stopped:
+    """What the policy alone would do in a state."""
+    runnable = with_runnable_rows(state)
+    if isinstance(runnable, Stopped):
+        return runnable
+    plan = policy.choose(runnable, policy.surrogate, seed)
+    reason = policy.stop(runnable, plan)
+    if reason is not None:
+        return Stopped(StopReason.CONVERGED, reason)
+    if plan is None:
+        left = format_money(float(runnable.left[0]))
+        return Stopped(StopReason.BUDGET, f"no configuration is likely enough to finish within the {left} left")
+    return _planned(runnable, policy, plan, slots)
+
+
+def observe(
+    problem: Problem, policy: Policy, observations: Observations, order: Order, outcome: Outcome
+) -> Observation:
+    """The order with its outcome and the training target that the model gets from it."""
+    target: TrainingTarget | None = None
+    if outcome.end is End.FINISHED:
+        target = TrainingTarget(outcome.seconds, outcome.metrics)
+    elif outcome.end is End.TIMEOUT:
+        target = policy.timeout.censored(problem, order, outcome, State.present(problem, observations))
+    return Observation(order, outcome, target)
+
+
+def budget_stop(problem: Problem, started: int, elapsed_s: float) -> Stopped | None:
+    """Why no run may start any more: the trials or the wall clock of the budget are used up."""
+    budget = problem.budget
+    if budget.trials is not None and started >= budget.trials:
+        return Stopped(StopReason.TRIALS, f"all {budget.trials} trials of the budget were used")
+    if budget.wall_clock_s is not None and elapsed_s >= budget.wall_clock_s:
+        return Stopped(
+            StopReason.WALL_CLOCK, f"the study's {format_duration(budget.wall_clock_s)} of wall clock are over"
+        )
+    return None
+
+
+def with_runnable_rows(state: State) -> State | Stopped:
+    """The state with rows closed that cannot even be started, or cannot win; a reason when no row is left."""
+    problem = state.problem
+    if not state.open.any():
+        return Stopped(StopReason.EXHAUSTED, "every configuration has been run")
+    could_win = state.open & (state.timeouts_s()[0] > 0)
+    if not could_win.any():
+        return Stopped(StopReason.CONVERGED, "no configuration left can beat the incumbent, whatever its speed")
+    startable = could_win & (affordable_seconds(state) > 0)
+    if not startable.any():
+        left, total = float(state.left[0]), problem.budget.usd
+        return Stopped(
+            StopReason.BUDGET, f"the {format_money(max(left, 0.0))} left of {format_money(total)} buy no further run"
+        )
+    return state if startable.all() else replace(state, open=startable)
+
+
+def _queued(state: State, queue: tuple[int, ...], slots: int) -> tuple[Order | None, tuple[int, ...]]:
+    """The next configuration that the user asked for and that can still run, and the rest of the queue."""
+    if not queue:
+        return None, queue
+    runnable = with_runnable_rows(state)
+    if isinstance(runnable, Stopped):
+        return None, ()
+    for place, row in enumerate(queue):
+        if runnable.open[row]:
+            plan = Plan(row, why="asked for by the user", stoppable=False, purpose=Purpose.QUEUE)
+            return order_for(runnable, plan, float(affordable_seconds(runnable, slots)[row])), queue[place + 1 :]
+    return None, ()
+
+
+def _can_win(state: State, row: int, slots: int) -> bool:
+    return bool(state.timeouts_s()[0, row] > 0 and affordable_seconds(state, slots)[row] > 0)
+
+
+def _planned(state: State, policy: Policy, plan: Plan, slots: int) -> Order:
+    """A plan with the timeout of the policy, or what the money left affords."""
+    wanted_s = policy.timeout.rule(state, plan)
+    affordable = affordable_seconds(state, slots if math.isinf(wanted_s) else 1)
+    return order_for(state, plan, min(wanted_s, float(affordable[plan.row])))
+
+
+def _with_budget(problem: Problem, usd: float) -> Problem:
+    return problem if usd == problem.budget.usd else problem.with_budget(usd)

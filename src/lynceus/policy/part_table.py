@@ -1,0 +1,122 @@
+"""Which parts fit where: the interfaces of a policy, and every class that policy files can name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from lynceus.acquisition.entropy_search import ConstrainedEntropySearch, ConstrainedIncumbent, EntropySearch
+from lynceus.acquisition.functions import ConstrainedImprovement, Feasibility, Improvement, PandoraIndex
+from lynceus.models.fabolas import Fabolas
+from lynceus.models.gaussian_process import GaussianProcess
+from lynceus.models.interfaces import AcquisitionFunction, Surrogate, Utility
+from lynceus.models.joint_trees import JointTrees
+from lynceus.models.metric_trees import MetricTrees
+from lynceus.models.mixture import Mixture
+from lynceus.models.past_pairs import PastPairs
+from lynceus.models.price_trend import PriceTrend
+from lynceus.models.scale_out import ScaleOut
+from lynceus.models.trees import Trees
+from lynceus.policy.answer import BestPredicted, BestSeen
+from lynceus.policy.designs import CheapFirst, LatinHypercube, QuasiRandom, UniformRows
+from lynceus.policy.interfaces import Answer, CensoredValue, Chooser, Quadrature, Shortlist, Stop, TimeoutRule
+from lynceus.policy.planners.by_budget import ByBudget
+from lynceus.policy.planners.data_fraction import AtEveryShare, OnShares
+from lynceus.policy.planners.disjoint import Disjoint
+from lynceus.policy.planners.ernest import LowestPredicted, OptimalDesign
+from lynceus.policy.planners.information import InformationPlanner
+from lynceus.policy.planners.lookahead import Lookahead
+from lynceus.policy.planners.outcomes import GaussHermite
+from lynceus.policy.planners.promising import Promising
+from lynceus.policy.planners.shortlist import LocalSearch, RandomRows, TopRows, TopShare
+from lynceus.policy.planners.simple import ByPrice, FirstOf, Uniform, Within
+from lynceus.policy.plugins import policy_plugins
+from lynceus.policy.stopping import (
+    AllOf,
+    AnyOf,
+    FutureUses,
+    GittinsStop,
+    MaxTrials,
+    Never,
+    ProteusStop,
+    SmallImprovement,
+    TotalBudget,
+)
+from lynceus.policy.timeouts.at_most import AtMost
+from lynceus.policy.timeouts.censoring import Discard, HighestCost, LinearProgress, LowerBound, TruncatedMean, WholeRun
+from lynceus.policy.timeouts.rules import IncumbentTimeout, NoTimeout
+
+PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
+    {
+        Surrogate: (
+            Trees,
+            GaussianProcess,
+            Mixture,
+            PriceTrend,
+            Fabolas,
+            JointTrees,
+            ScaleOut,
+            MetricTrees,
+            PastPairs,
+        ),
+        Chooser: (
+            LatinHypercube,
+            UniformRows,
+            QuasiRandom,
+            CheapFirst,
+            Lookahead,
+            Uniform,
+            ByPrice,
+            Within,
+            FirstOf,
+            AtEveryShare,
+            OnShares,
+            Promising,
+            ByBudget,
+            InformationPlanner,
+            Disjoint,
+            OptimalDesign,
+            LowestPredicted,
+        ),
+        AcquisitionFunction: (ConstrainedImprovement, Improvement, Feasibility, PandoraIndex),
+        Shortlist: (TopRows, TopShare, RandomRows, LocalSearch),
+        Quadrature: (GaussHermite,),
+        Utility: (EntropySearch, ConstrainedEntropySearch, ConstrainedIncumbent),
+        TimeoutRule: (NoTimeout, IncumbentTimeout, AtMost),
+        CensoredValue: (LowerBound, TruncatedMean, LinearProgress, HighestCost, Discard, WholeRun),
+        Stop: (Never, SmallImprovement, ProteusStop, FutureUses, TotalBudget, MaxTrials, GittinsStop, AnyOf, AllOf),
+        Answer: (BestSeen, BestPredicted),
+    }
+)
+"""Interface → the built-in classes that implement it."""
+
+LISTS: Mapping[Any, type] = MappingProxyType({Chooser: FirstOf, Stop: AnyOf})
+"""Interface → the class that a plain list of parts means."""
+
+IMPLIED: Mapping[Any, type] = MappingProxyType({Quadrature: GaussHermite})
+"""Interface → the class whose fields may be written directly in the part that holds it."""
+
+
+def kind_of(part: type) -> str:
+    """The name of a part in policy files.
+
+    >>> kind_of(LatinHypercube)
+    'latin-hypercube'
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", part.__name__).lower()
+
+
+def kinds(interface: Any) -> dict[str, type]:
+    """The built-in parts of an interface by kind."""
+    return {kind_of(cls): cls for cls in PARTS[interface]}
+
+
+def all_kinds(interface: Any) -> dict[str, type]:
+    """Every part of an interface by kind: the built-in ones first, then those of plugins."""
+    found = kinds(interface)
+    for plugin in policy_plugins():
+        for cls in plugin.parts.get(interface, ()):
+            found.setdefault(kind_of(cls), cls)
+    return found

@@ -1,0 +1,95 @@
+"""Choosers for subsampled data: a design that runs every data fraction, and a restriction of other choosers to some fractions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from lynceus.models.interfaces import Surrogate
+from lynceus.models.state import State
+from lynceus.policy.designs import Amount, latin_hypercube
+from lynceus.policy.interfaces import Chooser
+from lynceus.problem.data_fraction import configurations
+from lynceus.space.column import BoolArray, IntArray
+from lynceus.trial.order import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class AtEveryShare:
+    """A Latin hypercube of configurations, each run on every testable fraction of the data, smallest first (Fabulinus).
+
+    An amount given as a share counts configurations, not runs.
+    """
+
+    amount: Amount = field(default_factory=lambda: Amount(share=0.03))
+    stoppable: bool = False
+    """Whether timeouts apply to these runs; the papers run them to the end."""
+    shares: int | None = None
+    """How many of the smallest fractions are run; None for all of them (the paper)."""
+    tries: int = 100
+
+    def __post_init__(self) -> None:
+        if self.shares is not None and self.shares < 1:
+            raise ValueError(f"shares is {self.shares}; give at least 1, the smallest fraction")
+
+    def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
+        """The next run of the design; None when it is complete."""
+        if self.amount.spent(state):
+            return None
+        problem = state.problem
+        allowed = _allowed(state, self.shares)
+        listed = self._rows(state, allowed, seed)
+        ran = {seen.row for seen in state.observations if seen.outcome.reason is None}
+        ran.update(order.row for order in state.pending)
+        for place, row in enumerate(listed.tolist(), start=1):
+            if state.open[row] and row not in ran:
+                on = "" if problem.fraction is None else f" on {problem.share[row]:.3g} of the data"
+                return Plan(row, why=f"Latin hypercube{on}, {place} of {len(listed)}", stoppable=self.stoppable)
+        return None
+
+    def _rows(self, state: State, allowed: BoolArray, seed: int) -> IntArray:
+        """The design `[d]`: configuration by configuration, fractions ascending."""
+        problem = state.problem
+        group = configurations(problem.space, problem.fraction)
+        # One row represents each configuration: the one with the largest fraction that the design may run.
+        order = np.lexsort((-problem.share, group))
+        order = order[allowed[order]]
+        representatives = order[np.unique(group[order], return_index=True)[1]]
+        mask = np.zeros(len(problem.space), dtype=bool)
+        mask[representatives] = True
+        count = self.amount.rows(replace(problem, testable=mask))
+        chosen = latin_hypercube(problem.space, count, self.tries, seed, mask.tobytes())
+        runs = [np.flatnonzero(allowed & (group == group[row])) for row in chosen]
+        return np.concatenate([rows[np.argsort(problem.share[rows], kind="stable")] for rows in runs])
+
+
+@dataclass(frozen=True)
+class OnShares:
+    """Restricts a chooser to runs on samples of the data, or to runs on all of it. Without samples there is no restriction."""
+
+    which: Literal["samples", "full"]
+    chooser: Chooser
+
+    def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
+        """The inner chooser's plan, with all other rows closed."""
+        full = state.problem.share == 1.0
+        if full.all() or not full.any():
+            return self.chooser(state, surrogate, seed)
+        inside = full if self.which == "full" else ~full
+        problem = state.problem
+        testable = inside if problem.testable is None else inside & problem.testable
+        if not testable.any() or not (state.open & inside).any():
+            return None
+        # Designs read what may be tested from the problem, planners read what is open from the state.
+        narrowed = replace(state, problem=replace(problem, testable=testable), open=state.open & inside)
+        return self.chooser(narrowed, surrogate, seed)
+
+
+def _allowed(state: State, shares: int | None) -> BoolArray:
+    """Rows that a design may run, including those that ran already `[q]`."""
+    problem = state.problem
+    testable = np.ones(len(problem.space), dtype=bool) if problem.testable is None else problem.testable
+    smallest = np.unique(problem.share[testable])[:shares]
+    return np.asarray(testable & (problem.share <= smallest[-1]))

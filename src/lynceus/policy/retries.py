@@ -1,0 +1,105 @@
+"""Retry rules: what a study does when runs fail. Pure functions, so that a resumed study decides as before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from lynceus.errors import InputError
+from lynceus.problem.problem import Problem
+from lynceus.trial.order import Order, Plan, Purpose
+from lynceus.trial.outcome import End, FailureReason, Observation, Observations
+
+_INFRA, _BLAMED, _PREEMPTED = range(3)
+"""Failures that are counted separately."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRules:
+    """What a study does when runs fail, and before it recommends a configuration."""
+
+    retries_infra: int = 2
+    """Retries of a configuration after failures of machines, which are not its fault."""
+    retries_job: int = 0
+    """Retries after the job itself failed (job, oom); then the configuration is never suggested again."""
+    max_failures: int = 5
+    """After so many failures in a row the study pauses; 0: never."""
+    confirm_best: int = 0
+    """Repeated runs of the best configuration before it is recommended, paid from a reserved part of the budget."""
+    retries_preempted: int = 2
+    """Retries after a spot interruption; then the configuration moves to its on-demand twin, if it has one."""
+    parallel: int = 1
+    """Trials that all workers together keep open: a run without a timeout leaves the others their share of the budget."""
+
+    def __post_init__(self) -> None:
+        for name in ("retries_infra", "retries_job", "max_failures", "confirm_best", "retries_preempted"):
+            if getattr(self, name) < 0:
+                raise InputError(f"trial: {name} is {getattr(self, name)}; give 0 or more.")
+        if self.parallel < 1:
+            raise InputError(f"trial: parallel is {self.parallel}; give at least 1.")
+
+
+def with_retries(observations: Observations, rules: RetryRules) -> Observations:
+    """The observations with the reason of every failure as the policy should treat it.
+
+    A failure that may be retried reads as infra: the row is open again, nothing is learnt. One whose retries are used up closes its
+    row: as the configuration's fault when it was, otherwise like a decision of the user, from which nothing is learnt.
+    """
+    if not any(seen.outcome.end is End.FAILED for seen in observations):
+        return observations
+    failures: Counter[tuple[int, int]] = Counter()
+    read: list[Observation] = []
+    for seen in observations:
+        reason = seen.outcome.reason
+        if reason is not None and reason is not FailureReason.USER:
+            blamed = reason.blames_configuration
+            retries = rules.retries_job if blamed else rules.retries_infra
+            kind = _BLAMED if blamed else _INFRA
+            if reason is FailureReason.PREEMPTED:
+                retries, kind = rules.retries_preempted, _PREEMPTED
+            failures[seen.row, kind] += 1
+            again = failures[seen.row, kind] <= retries
+            effective = FailureReason.INFRA if again else (reason if blamed else FailureReason.USER)
+            if effective is not reason:
+                seen = replace(seen, outcome=replace(seen.outcome, reason=effective))
+        read.append(seen)
+    return tuple(read)
+
+
+def pause_reason(observations: Observations, resumed_at: int, rules: RetryRules) -> str | None:
+    """Why the study should pause: its last runs all failed.
+
+    Failures before the last resume do not count, and neither do spot interruptions: they are the price of cheap machines.
+    """
+    since = [seen for seen in observations[resumed_at:] if seen.outcome.reason is not FailureReason.PREEMPTED]
+    last = since[-rules.max_failures :] if rules.max_failures else []
+    if not rules.max_failures or len(last) < rules.max_failures:
+        return None
+    if any(seen.outcome.end is not End.FAILED or seen.outcome.reason is FailureReason.USER for seen in last):
+        return None
+    kinds = Counter(str(seen.outcome.reason) for seen in last)
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    detail = last[-1].outcome.detail
+    newest = f"; the last: {detail}" if detail else ""
+    return f"the last {len(last)} trials failed ({counted}){newest}"
+
+
+def on_demand_move(
+    problem: Problem, observations: Observations, pending: tuple[Order, ...], rules: RetryRules
+) -> Plan | None:
+    """The on-demand twin of a configuration that was interrupted too often on spot machines, if it still has to run.
+
+    `observations` is what really happened, before `with_retries`; a twin that failed is retried like any other configuration.
+    """
+    if problem.preemption is None:
+        return None
+    counted = Counter(seen.row for seen in observations if seen.outcome.reason is FailureReason.PREEMPTED)
+    for row, interruptions in counted.items():
+        twin = int(problem.preemption.twin[row])
+        if twin < 0 or interruptions <= rules.retries_preempted or any(order.row == twin for order in pending):
+            continue
+        runs = [seen for seen in with_retries(observations, rules) if seen.row == twin]
+        if all(seen.outcome.reason is FailureReason.INFRA for seen in runs):
+            why = f"moved to on-demand machines after {interruptions} interruptions"
+            return Plan(twin, why=why, purpose=Purpose.MOVE)
+    return None

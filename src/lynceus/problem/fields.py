@@ -1,0 +1,42 @@
+"""Pydantic types that job files and policy files share: durations, money, and the base of every section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+
+from lynceus.errors import InputError
+from lynceus.problem.units import parse_duration, parse_money
+
+
+class Section(BaseModel):
+    """A mapping with known fields; any other field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _parsed_by(parse: Callable[[object, str], float], noun: str) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        try:
+            return parse(value, noun)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+
+    return read
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(_parsed_by(parse_duration, "the duration")),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["45m", "1h30m", 90]}),
+]
+"""Seconds, written `45m`, `1h30m` or 90."""
+
+Money = Annotated[
+    float,
+    BeforeValidator(_parsed_by(parse_money, "the amount")),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["25 USD", "$0.50", 25]}),
+]
+"""Dollars, written `25 USD`, `$25` or 25."""

@@ -1,0 +1,182 @@
+"""The columns of a measured table as a replay job names them: space, times, metrics, progress."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lynceus.errors import InputError, hint
+from lynceus.executors.table import Measurements
+from lynceus.jobfile.yaml.document import Document
+from lynceus.replay.job_file import ParameterSpec, ReplaySpec
+from lynceus.replay.tables import Table, find_table, read_table
+from lynceus.space.column import Cell, FloatArray
+from lynceus.space.expression import Expression
+from lynceus.space.parameter import Categorical, Float, Integer, Ordinal, Parameter
+from lynceus.space.table import Space
+
+_DEFAULT_EVERY_S = 30.0
+
+
+@dataclass(frozen=True)
+class JobTable:
+    """A table with the document that explains its columns, so that every error names the field of the document."""
+
+    document: Document
+    spec: ReplaySpec
+    table: Table
+    table_name: str
+
+    @classmethod
+    def read(cls, path: Path) -> JobTable:
+        """The job file at `path` with its table."""
+        document = Document.read(path)
+        spec = document.check(ReplaySpec)
+        table_path = find_table(document, path, spec.table)
+        return cls(document, spec, read_table(table_path), table_path.name)
+
+    def where(self, condition: str) -> JobTable:
+        """The same table with only the rows for which an expression over its columns is true."""
+        mask = Expression.parse(condition, "where").mask(self.table)
+        if not mask.any():
+            raise InputError(f"where: no row of {self.table_name} has {condition}; relax the expression.")
+        table = {
+            name: [cell for cell, kept in zip(cells, mask, strict=True) if kept] for name, cells in self.table.items()
+        }
+        return replace(self, table=table)
+
+    def column(self, name: str, *path: str | int) -> list[Cell]:
+        """The cells of a column that the document names at `path`."""
+        if name not in self.table:
+            raise InputError(
+                f"{self.document.at(*path)}: the table {self.table_name} has no column '{name}'{hint(name, self.table)}"
+            )
+        return self.table[name]
+
+    def numbers(self, name: str, *path: str | int) -> FloatArray:
+        """A column of numbers `[q]`, NaN where a cell is empty."""
+        cells = self.column(name, *path)
+        for row, cell in enumerate(cells, start=1):
+            if isinstance(cell, str | bool):
+                raise InputError(
+                    f"{self.document.at(*path)}: column '{name}' of {self.table_name} holds {cell!r} in row {row}; "
+                    "a number is needed, so correct it or name another column."
+                )
+        return np.array([math.nan if cell is None else float(cell) for cell in cells])
+
+    def seconds(self) -> FloatArray:
+        """Running times `[q]`."""
+        seconds = self.numbers(self.spec.time, "time")
+        self._check_positive(
+            seconds, f"{self.document.at('time')}: column '{self.spec.time}'", "a time above 0 seconds"
+        )
+        return seconds
+
+    def space(self) -> Space:
+        """The configurations of the table."""
+        given = self.spec.parameters
+        named = given if isinstance(given, dict) else dict.fromkeys(given)
+        if not named:
+            raise InputError(f"{self.document.at('parameters')}: the list is empty; name the columns that were varied.")
+        if isinstance(given, list) and len(named) < len(given):
+            twice = next(name for place, name in enumerate(given) if name in given[:place])
+            raise InputError(f"{self.document.at('parameters')}: '{twice}' is listed twice; keep one of them.")
+        parameters: list[Parameter] = []
+        for place, (name, spec) in enumerate(named.items()):
+            path = ("parameters", name if isinstance(given, dict) else place)
+            parameters.append(self._parameter(name, self.column(name, *path), spec or ParameterSpec(), path))
+        for place, name in enumerate(self.spec.features):
+            self.column(name, "features", place)
+        price = self.spec.price
+        if isinstance(price, str) and price.isidentifier():
+            where = f"{self.document.at('price')}: column '{price}'"
+            self._check_positive(self.numbers(price, "price"), where, "a price above 0")
+        features = [*named, *(name for name in self.spec.features if name not in named)]
+        try:
+            return Space.from_table(self.table, parameters, features, price)
+        except InputError as error:
+            raise InputError(f"{self.document.name} ({self.table_name}): {error}") from None
+
+    def measurements(self) -> Measurements:
+        """What every run of the table took and reported."""
+        spec = self.spec
+        named = {name: self.numbers(column, "metrics", name) for name, column in spec.metrics.items()}
+        every_s = spec.progress.every if spec.progress else _DEFAULT_EVERY_S
+        return Measurements(self.seconds(), {**self._details(), **named}, self._progress(), every_s)
+
+    def _check_positive(self, values: FloatArray, where: str, needed: str) -> None:
+        wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+        if wrong.size:
+            value = values[wrong[0]]
+            found = "no number" if np.isnan(value) else f"{value:g}"
+            more = f" (and {wrong.size - 1} more rows)" if wrong.size > 1 else ""
+            raise InputError(
+                f"{where} of {self.table_name} holds {found} in row {wrong[0] + 1}{more}; "
+                f"every configuration needs {needed}: correct or remove it."
+            )
+
+    def _parameter(
+        self, name: str, cells: Sequence[Cell], spec: ParameterSpec, path: tuple[str | int, ...]
+    ) -> Parameter:
+        where = self.document.at(*path)
+        values = [cell for cell in dict.fromkeys(cells) if cell is not None]
+        numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        kind = spec.kind or ("numeric" if spec.log else "ordinal" if numeric or spec.order else "categorical")
+        if not values:
+            raise InputError(f"{where}: column '{name}' of {self.table_name} is empty; leave it out.")
+        if (kind == "numeric" and not numeric) or (spec.log and kind != "numeric"):
+            odd = next((value for value in values if isinstance(value, str | bool)), kind)
+            raise InputError(f"{where}: {odd!r} in '{name}' is not a number; numeric and log parameters need numbers.")
+        if spec.order is not None and (kind != "ordinal" or set(spec.order) != set(values)):
+            raise InputError(
+                f"{where}: order lists {', '.join(map(str, spec.order))}, but the ordinal column '{name}' "
+                f"holds {', '.join(map(str, values))}; list each value once."
+            )
+        if numeric and kind != "categorical":
+            values.sort(key=float)
+        try:
+            if kind == "categorical":
+                return Categorical(name, tuple(values))
+            if kind == "ordinal":
+                return Ordinal(name, tuple(spec.order or values))
+            if all(isinstance(value, int) for value in values):
+                return Integer(name, log=spec.log, values=tuple(int(value) for value in values))
+            return Float(name, log=spec.log, values=tuple(float(value) for value in values))
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+
+    def _details(self) -> dict[str, FloatArray]:
+        """Columns of the second table in the row order of the main one; NaN where it lacks a row."""
+        details = self.spec.details
+        if details is None:
+            return {}
+        try:
+            table = read_table(find_table(self.document, Path(self.document.name), details.table))
+        except InputError:
+            return {}
+        other = replace(self, table=table, table_name=details.table)
+        keys = zip(*(other.column(column, "details", "on") for column in details.on), strict=True)
+        place_of = {key: place for place, key in enumerate(keys)}
+        keys = zip(*(self.column(column, "details", "on") for column in details.on), strict=True)
+        places = np.array([place_of.get(key, -1) for key in keys])
+        numbers = {name: other.numbers(name, "details", "table") for name in table if name not in details.on}
+        return {name: np.where(places >= 0, values[places], math.nan) for name, values in numbers.items()}
+
+    def _progress(self) -> tuple[tuple[float, ...], ...] | None:
+        """The progress of every run; None when it was not recorded."""
+        if self.spec.progress is None:
+            return None
+        name, traces = self.spec.progress.column, []
+        for row, cell in enumerate(self.column(name, "progress", "column"), start=1):
+            try:
+                traces.append(tuple(float(word) for word in ("" if cell is None else str(cell)).split()))
+            except ValueError:
+                raise InputError(
+                    f"{self.document.at('progress', 'column')}: column '{name}' of {self.table_name} holds {str(cell)[:40]!r} "
+                    f"in row {row}; numbers separated by spaces are needed."
+                ) from None
+        return tuple(traces)

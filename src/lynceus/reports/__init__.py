@@ -1,0 +1,1 @@
+"""Reports: a study as one HTML file that needs no network."""

@@ -1,0 +1,138 @@
+"""Authorization: tokens, browser sessions and CSRF tokens.
+
+The server keeps no session state: a session is a signed cookie. Cookies of readers are signed with the read token and cookies of writers
+with the write token, so the read token alone cannot forge the session of a writer.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from dataclasses import dataclass
+
+from lynceus.errors import InputError
+
+SHORTEST_TOKEN = 16
+SESSION_S = 12 * 3600.0
+"""How long a browser stays signed in."""
+COOKIE = "lynceus_session"
+
+
+class Role(enum.StrEnum):
+    """What a request may do."""
+
+    NONE = "none"
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True)
+class Access:
+    """Tokens, and the host names that the server answers to.
+
+    >>> access = Access(write_token="correct-horse-battery")
+    >>> access.role_of("correct-horse-battery"), access.role_of("guess"), access.anonymous
+    (<Role.WRITE: 'write'>, None, <Role.READ: 'read'>)
+    """
+
+    read_token: str | None = None
+    """Needed to read; None: every request may read."""
+    write_token: str | None = None
+    """Needed to change anything; None: the server is read-only."""
+    hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "::1"})
+    """Values that the header Host may have. Any other value may be an attempt at DNS rebinding."""
+
+    def __post_init__(self) -> None:
+        for name, token in (("read", self.read_token), ("write", self.write_token)):
+            if token is None:
+                continue
+            if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+                raise InputError(
+                    f"the {name} token has {len(token)} characters; give at least {SHORTEST_TOKEN} printable ASCII characters without "
+                    "spaces, for example from: python -c 'import secrets; print(secrets.token_urlsafe(32))'."
+                )
+        if self.read_token is not None and self.read_token == self.write_token:
+            raise InputError(
+                "the read token and the write token are the same, so readers could write; use two different tokens."
+            )
+
+    @property
+    def anonymous(self) -> Role:
+        """What a request without any token may do."""
+        return Role.READ if self.read_token is None else Role.NONE
+
+    def role_of(self, token: str) -> Role | None:
+        """The role of a token; None when the token is wrong. Takes the same time for every wrong token."""
+        given = token.encode("utf-8", "replace")
+        found = None
+        for role, expected in ((Role.READ, self.read_token), (Role.WRITE, self.write_token)):
+            same = hmac.compare_digest(given, (expected or "").encode())
+            if same and expected is not None:
+                found = role
+        return found
+
+    def new_session(self, role: Role, now: float) -> str:
+        """The cookie of a new session: role, expiry time, random text, signature."""
+        payload = f"{role}.{int(now + SESSION_S)}.{secrets.token_urlsafe(12)}"
+        return f"{payload}.{self._signature(role, 'session', payload)}"
+
+    def session_role(self, cookie: str, now: float) -> Role | None:
+        """The role of a session cookie; None when its signature is wrong or it has expired."""
+        payload, _, signature = cookie.rpartition(".")
+        try:
+            name, expires, _ = payload.split(".")
+            valid = float(expires) > now
+            role = Role(name)
+        except ValueError:
+            return None
+        if role is Role.NONE or self._token(role) is None:
+            return None
+        genuine = hmac.compare_digest(signature.encode(), self._signature(role, "session", payload).encode())
+        return role if genuine and valid else None
+
+    def csrf_token(self, cookie: str) -> str:
+        """What our own pages send with every change. Other sites cannot read it, even if the browser sends the cookie for them."""
+        role = Role(cookie.partition(".")[0])
+        return self._signature(role, "csrf", cookie)
+
+    def _token(self, role: Role) -> str | None:
+        return self.write_token if role is Role.WRITE else self.read_token
+
+    def _signature(self, role: Role, purpose: str, text: str) -> str:
+        key = hashlib.sha256(f"lynceus {purpose} {self._token(role)}".encode()).digest()
+        return hmac.new(key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("::1")
+    (True, True, False, True)
+    """
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_exposure(host: str, access: Access) -> None:
+    """Refuse to listen on the network without a read token."""
+    if not is_loopback(host) and access.read_token is None:
+        raise InputError(
+            f"dashboard: {host} can be reached from other machines, so a read token is needed; set LYNCEUS_READ_TOKEN or give "
+            "--read-token-file, or leave --host out."
+        )
+
+
+def host_name(header: str) -> str:
+    """The name in a Host header, without its port.
+
+    >>> host_name("LocalHost:8080"), host_name("[::1]:80"), host_name("::1")
+    ('localhost', '::1', '::1')
+    """
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.lower() if header.count(":") > 1 else header.partition(":")[0].lower()

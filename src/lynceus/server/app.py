@@ -1,0 +1,73 @@
+"""The application: one storage, the API, the pages."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from lynceus.errors import MissingExtraError
+from lynceus.storage.sql.storage import Storage
+
+try:
+    from fastapi import FastAPI
+except ImportError:
+    raise MissingExtraError("The dashboard and its API", "web") from None
+
+from lynceus.server import errors, openapi
+from lynceus.server.access import Access
+from lynceus.server.context import Context
+from lynceus.server.document_cache import DocumentCache
+from lynceus.server.events import Events
+from lynceus.server.guard import API, MAX_BODY_BYTES, Guard
+from lynceus.server.login_limits import LoginLimits
+from lynceus.server.notifiers import Notifiers
+from lynceus.server.routes import events as event_routes
+from lynceus.server.routes import pages, read, session, write
+from lynceus.server.study_cache import StudyCache
+from lynceus.server.writer import THREADS, Writers
+
+CONNECTIONS = THREADS + 8
+"""Connections to PostgreSQL that are kept open: one per writer thread, some for readers."""
+
+
+def create_app(
+    storage_url: str,
+    *,
+    access: Access | None = None,
+    folder: str | Path = ".",
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> FastAPI:
+    """An ASGI application over a storage. By default it is read-only and answers to localhost.
+
+    `folder` is the folder of job files that are sent to the API; `max_body_bytes` is the largest body of a request.
+    """
+    access = Access() if access is None else access
+    storage = Storage(storage_url, connections=CONNECTIONS)
+    studies, notifiers = StudyCache(storage), Notifiers()
+    writers = Writers(studies, written=notifiers.notify)
+    context = Context(
+        storage, access, studies, DocumentCache(), writers, Events(storage), folder=Path(folder).resolve()
+    )
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await context.events.close()
+        context.writers.close()
+        notifiers.close()
+        storage.close()
+
+    app = FastAPI(title="Lynceus", docs_url=None, redoc_url=None, openapi_url=f"{API}/openapi.json", lifespan=lifespan)
+    app.state.context = context
+    errors.install(app, pages.not_found_page)
+    for module in (read, write, event_routes, session):
+        app.include_router(module.routes, prefix=API)
+    app.include_router(pages.routes)
+    app.mount("/static", pages.StaticAssets(directory=pages.STATIC), name="static")
+    app.openapi = functools.cache(lambda: openapi.document(app, context.version))  # type: ignore[method-assign]
+    limits = LoginLimits()
+    app.state.guard = Guard(app.router, access, limits)
+    app.add_middleware(Guard, access=access, limits=limits, max_body_bytes=max_body_bytes)
+    return app

@@ -1,0 +1,74 @@
+"""What all routes of one server share."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import Request
+
+from lynceus.analysis.documents.json import Document
+from lynceus.library.open_study import OpenStudyView
+from lynceus.server.access import Access
+from lynceus.server.document_cache import DocumentCache
+from lynceus.server.events import Events
+from lynceus.server.guard import Guard, Visitor
+from lynceus.server.study_cache import StudyCache
+from lynceus.server.writer import Writers
+from lynceus.storage.sql.storage import Storage
+
+SLOW_THREADS = 4
+"""Threads that compute documents which take seconds."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """One storage and everything that serves it."""
+
+    storage: Storage
+    access: Access
+    studies: StudyCache
+    documents: DocumentCache[Document]
+    writers: Writers
+    events: Events
+    folder: Path
+    """The folder of job files that are sent to the API."""
+    version: str = importlib.metadata.version("lynceus")
+    slow: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(SLOW_THREADS))
+    """Limits the threads that wait for models, so that other requests always find a thread."""
+
+    def cached(self, one: OpenStudyView, kind: str, compute: Callable[[], Document]) -> Document:
+        """A document about a study as it is now, computed once per change of the study."""
+        record = one.record
+        return self.documents.get((record.identity, kind), record.sequence, compute)
+
+
+def context_of(request: Request) -> Context:
+    """The context of the server that got a request."""
+    context: Context = request.app.state.context
+    return context
+
+
+def visitor_of(request: Request) -> Visitor:
+    """Role and address of the sender of a request."""
+    visitor: Visitor = request.state.visitor
+    return visitor
+
+
+def guard_of(request: Request) -> Guard:
+    """The guard of the server that got a request."""
+    guard: Guard = request.app.state.guard
+    return guard
+
+
+def snapshot(request: Request, name: str) -> OpenStudyView:
+    """A study as it is now."""
+    return context_of(request).studies.snapshot(name)
+
+
+async def run_slow(request: Request, compute: Callable[[], Document]) -> Document:
+    """Compute something that may take seconds in a thread of its own."""
+    return await to_thread.run_sync(compute, limiter=context_of(request).slow)

@@ -1,0 +1,152 @@
+"""One example response per operation, for the OpenAPI document. A test compares their fields with those of a real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_PARAMS = {"threads": 4, "level": 1}
+_TRIAL_ROW = {
+    "number": 3,
+    "params": _PARAMS,
+    "price_usd_per_hour": 0.2,
+    "timeout_s": 600.0,
+    "reserved_usd": 0.033,
+    "why": "expected improvement $0.0009 for $0.0041",
+    "state": "COMPLETE",
+    "reason": None,
+    "runtime_s": 312.5,
+    "cost_usd": 0.0174,
+    "charged_usd": 0.0174,
+    "keeps_constraints": True,
+    "metrics": {"accuracy": 0.93},
+    "detail": "",
+}
+_OVERVIEW = {
+    "name": "nightly-sessions",
+    "state": "RUNNING",
+    "reason": None,
+    "objective": "minimize cost",
+    "constraints": ["runtime <= 45m"],
+    "spent_usd": 3.2,
+    "reserved_usd": 0.4,
+    "budget_usd": 25.0,
+    "trials": 17,
+    "running": 2,
+    "best_value": 0.0174,
+    "best_trial": 3,
+    "best_params": _PARAMS,
+}
+_CHOICE = {
+    "row": 5,
+    "params": _PARAMS,
+    "value": 0.0174,
+    "runtime_s": 312.5,
+    "cost_usd": 0.0174,
+    "probability": 0.97,
+}
+_ANSWER = {
+    "study": "nightly-sessions",
+    "params": _PARAMS,
+    "command": "./job.sh 4 1",
+    "trial": 3,
+    "measured": True,
+    "value": 0.0174,
+    "runtime_s": 312.5,
+    "cost_usd": 0.0174,
+    "cost_basis": "$0.20/h × 5m12s = $0.017 (measured)",
+    "probability": 0.97,
+    "saving": 0.41,
+    "pays_back_after_runs": 260.0,
+}
+_IMPORTANCE = [{"parameter": "threads", "share": 0.8, "effect": [[1, 0.05], [4, 0.02]]}]
+_EXPLANATION = {
+    "study": "nightly-sessions",
+    "settled": 17,
+    "next": {"trial": {"number": 18, "params": _PARAMS, "timeout_s": 600.0}, "reason": None},
+    "candidates": [{"params": _PARAMS, "gain": 0.0009, "charge_usd": 0.0041, "probability": 0.9}],
+    "importance": _IMPORTANCE,
+    "rank_agreement": [],
+}
+
+EXAMPLES: dict[str, Any] = {
+    "health": {"status": "ok", "version": "0.1.0"},
+    "session": {
+        "signed_in": True,
+        "can_read": True,
+        "can_write": True,
+        "csrf": "5d41402abc4b2a76b9719d911017c592",
+        "needs_token": True,
+        "writes": True,
+        "version": "0.1.0",
+    },
+    "studies": {"v": 2, "kind": "studies", "studies": [_OVERVIEW]},
+    "create": {"name": "nightly-sessions"},
+    "study": _OVERVIEW
+    | {
+        "identity": "9f86d081",
+        "sequence": 51,
+        "open": [18, 19],
+        "parameters": {"threads": [1, 2, 4], "level": [1, 2]},
+        "job": {"name": "nightly-sessions"},
+    },
+    "study_view": {
+        "v": 2,
+        "kind": "study",
+        "name": "nightly-sessions",
+        "settled": 17,
+        "head": _OVERVIEW,
+        "open": [],
+        "trials": {},
+    },
+    "ask": {
+        "trial": {
+            "number": 3,
+            "params": _PARAMS,
+            "timeout_s": 600.0,
+            "why": "expected improvement $0.0009 for $0.0041",
+            "price_usd_per_hour": 0.2,
+            "max_charge_usd": 0.033,
+        },
+        "reason": None,
+        "wait": False,
+    },
+    "tell": {"trial": _TRIAL_ROW, "spent_usd": 3.22},
+    "heartbeat": {"requested_state": "run"},
+    "stop": {"open_trials": 2},
+    "resume": {"budget_usd": 30.0},
+    "stop_trial": {"number": 3, "worker": "host-7"},
+    "enqueue": {"queue": [_PARAMS]},
+    "add_trials": {"added": 1, "trials": 18},
+    "trials": {"total": 18, "trials": [_TRIAL_ROW], "next_offset": 100},
+    "trial": {
+        "v": 2,
+        "kind": "trial",
+        "study": "nightly-sessions",
+        "number": 3,
+        "state": "COMPLETE",
+        "output": {"stdout": {"text": "done\n"}},
+    },
+    "best": _ANSWER,
+    "explain": _EXPLANATION | {"calibration": {"coverage": 0.8, "median_factor": 1.1, "predictions": []}},
+    "insight": _EXPLANATION | {"v": 2, "kind": "insight", "answer": _ANSWER},
+    "importance": {"importance": _IMPORTANCE},
+    "what_if": {
+        "study": "nightly-sessions",
+        "answers": [
+            {
+                "label": "runtime <= 45m",
+                "deadline_s": 2700.0,
+                "measured": _CHOICE,
+                "predicted": None,
+                "undecided": 1,
+            }
+        ],
+        "front": [{"number": 3, "params": _PARAMS, "runtime_s": 312.5, "cost_usd": 0.0174}],
+    },
+    "compare": {"v": 2, "kind": "comparison", "same_objective": True, "sides": [], "parameters": []},
+}
+
+
+def example(operation: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
+    """The documentation of a successful response."""
+    return {status: {"content": {"application/json": {"example": EXAMPLES[operation]}}}}

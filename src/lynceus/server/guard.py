@@ -1,0 +1,219 @@
+"""Middleware that checks every request first: Host header, token or session, origin, size of the body."""
+
+from __future__ import annotations
+
+import hmac
+import math
+import time
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lynceus.server.access import COOKIE, Access, Role, host_name
+from lynceus.server.errors import HttpError, error_response
+from lynceus.server.login_limits import LoginLimits
+
+MAX_BODY_BYTES = 2_000_000
+"""Largest body of a request; a job file is far smaller."""
+_MAX_DISCARDED = 8
+"""Largest bodies that are read and discarded before the connection is closed."""
+API = "/api/v1"
+_PUBLIC = frozenset({f"{API}/session", f"{API}/health", f"{API}/openapi.json"})
+"""Paths that need no token: signing in, the health check, the description of the API."""
+_READ_METHODS = ("GET", "HEAD", "OPTIONS")
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+"""Headers of every response."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """The sender of a request, as far as it is known."""
+
+    role: Role
+    address: str
+    cookie: str | None = None
+    """The session cookie that gave the role; None: a token did, or the request has neither."""
+
+
+@dataclass
+class Guard:
+    """ASGI middleware in front of the application."""
+
+    app: ASGIApp
+    access: Access
+    limits: LoginLimits = field(default_factory=LoginLimits)
+    max_body_bytes: int = MAX_BODY_BYTES
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, or pass it on with the visitor in its state."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        send = _with_headers(send, scope["path"])
+        try:
+            visitor = self._admit(scope)
+        except HttpError as refused:
+            await error_response(refused.status, str(refused), refused.headers)(scope, receive, send)
+            return
+        scope.setdefault("state", {})["visitor"] = visitor
+        await self._pass_on(scope, receive, send)
+
+    def _admit(self, scope: Scope) -> Visitor:
+        headers = Headers(scope=scope)
+        name = host_name(headers.get("host", ""))
+        if name not in self.access.hosts and "*" not in self.access.hosts:
+            raise HttpError(
+                421, f"This server does not answer as {name[:100]!r}; start it with --allowed-host to allow that name."
+            )
+        visitor = self._visitor(scope, headers)
+        path, reads = scope["path"], scope["method"] in _READ_METHODS
+        if not reads:
+            self._check_origin(scope, headers, visitor)
+        if path in _PUBLIC or not path.startswith("/api"):
+            return visitor
+        if visitor.role is Role.NONE:
+            raise HttpError(
+                401, "A token is needed: send it as 'Authorization: Bearer …'.", {"WWW-Authenticate": "Bearer"}
+            )
+        if not reads and visitor.role is not Role.WRITE:
+            raise HttpError(403, self._why_forbidden())
+        return visitor
+
+    def _why_forbidden(self) -> str:
+        if self.access.write_token is None:
+            return "This server is read-only; start it with a write token (LYNCEUS_WRITE_TOKEN) to allow changes."
+        return "This needs the write token: send it as 'Authorization: Bearer …', or sign in with it."
+
+    def _visitor(self, scope: Scope, headers: Headers) -> Visitor:
+        """The sender of a request, by token, by session, or anonymous."""
+        now = time.time()
+        address = scope["client"][0] if scope.get("client") else "unknown"
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return Visitor(self.check_token(token.strip(), address, now), address)
+        cookie = _cookie(headers)
+        role = None if cookie is None else self.access.session_role(cookie, now)
+        if role is None:
+            return Visitor(self.access.anonymous, address)
+        return Visitor(role, address, cookie)
+
+    def check_token(self, token: str, address: str, now: float) -> Role:
+        """The role of a token. Wrong tokens are counted, and after some of them the address must wait."""
+        if (wait_s := self.limits.wait_s(address, now)) > 0:
+            seconds = math.ceil(wait_s)
+            raise HttpError(
+                429, f"Too many wrong tokens from your address; wait {seconds} s.", {"Retry-After": str(seconds)}
+            )
+        role = self.access.role_of(token)
+        if role is None:
+            self.limits.failed(address, now)
+            raise HttpError(401, "The token is wrong.", {"WWW-Authenticate": "Bearer"})
+        if (
+            role is Role.WRITE
+        ):  # the read token does not reset the count, or readers could guess the write token for free
+            self.limits.succeeded(address)
+        return role
+
+    def _check_origin(self, scope: Scope, headers: Headers, visitor: Visitor) -> None:
+        """Refuse changes by a browser that do not come from our own pages (CSRF)."""
+        origin = headers.get("origin")
+        if origin is not None and not _same_origin(origin, headers.get("host", "")):
+            raise HttpError(
+                403, f"The request comes from a page of {origin[:100]!r}, which is not allowed to change anything here."
+            )
+        if visitor.cookie is None or (scope["path"] == f"{API}/session" and scope["method"] == "POST"):
+            return
+        expected = self.access.csrf_token(visitor.cookie)
+        given = headers.get("x-csrf-token", "")
+        if origin is None or not hmac.compare_digest(given.encode(), expected.encode()):
+            raise HttpError(403, "The header X-CSRF-Token is missing or wrong; reload the page and try again.")
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the application, unless the body is too large."""
+        announced = Headers(scope=scope).get("content-length", "0")
+        sentence = f"The body is larger than {self.max_body_bytes:,} bytes."
+        if not announced.isdigit():
+            await error_response(400, "Content-Length is not a number.")(scope, receive, send)
+            return
+        if int(announced) > self.max_body_bytes:
+            await self._discard(receive)
+            await error_response(413, sentence, {"Connection": "close"})(scope, receive, send)
+            return
+        seen, more = 0, True
+
+        async def counted() -> Message:
+            nonlocal seen, more
+            message = await receive()
+            more = message.get("more_body", False)
+            seen += len(message.get("body", b""))
+            if seen > self.max_body_bytes:
+                raise HttpError(413, sentence)
+            return message
+
+        async def send_unless_too_large(message: Message) -> None:
+            # The application saw only a part of the body, so its response is dropped.
+            if seen <= self.max_body_bytes:
+                await send(message)
+
+        try:
+            await self.app(scope, counted, send_unless_too_large)
+        except HttpError:
+            if seen <= self.max_body_bytes:
+                raise
+        if seen > self.max_body_bytes:
+            if more:
+                await self._discard(receive)
+            await error_response(413, sentence, {"Connection": "close"})(scope, receive, send)
+
+    async def _discard(self, receive: Receive) -> None:
+        """Read the rest of a body that is too large, up to a limit: clients that still send do not read the response."""
+        discarded = 0
+        while discarded < _MAX_DISCARDED * self.max_body_bytes:
+            message = await receive()
+            discarded += len(message.get("body", b""))
+            if not message.get("more_body", False):
+                return
+
+
+def _cookie(headers: Headers) -> str | None:
+    try:
+        found: Any = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None else str(found.value)
+
+
+def _same_origin(origin: str, host: str) -> bool:
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        return False
+
+
+def _with_headers(send: Send, path: str) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            if path.startswith("/api"):
+                headers.setdefault("cache-control", "no-store")
+        await send(message)
+
+    return sent

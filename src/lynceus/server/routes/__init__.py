@@ -1,0 +1,1 @@
+"""The routes of the HTTP server: documents, commands, events, sessions, pages."""

@@ -1,0 +1,236 @@
+"""Routes that read studies. Each returns a document of `lynceus.analysis`, the same as `lynceus … -o json` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+
+from lynceus.analysis.answer import answer
+from lynceus.analysis.documents.comparison import comparison_document
+from lynceus.analysis.documents.insight import explanation_document, insight_document
+from lynceus.analysis.documents.json import Document, to_json
+from lynceus.analysis.documents.study import study_document
+from lynceus.analysis.documents.trial import trial_document
+from lynceus.analysis.study_context import StudyContext
+from lynceus.analysis.trial_rows import select_trials, trial_rows, trials_csv
+from lynceus.analysis.whatif import deadline_case, price_case, unchanged, whatifs, with_deadline
+from lynceus.errors import InputError
+from lynceus.library.studies import studies_document, study_line
+from lynceus.library.study_context import study_context
+from lynceus.library.trial_output import trial_output
+from lynceus.problem.units import parse_duration
+from lynceus.server.context import Context, context_of, run_slow, snapshot
+from lynceus.server.errors import unknown_trial
+from lynceus.server.examples import example
+from lynceus.server.schemas import StudyName, TrialNumber
+from lynceus.storage.sql.rows import StudyRecord
+
+routes = APIRouter()
+
+MAX_CASES = 50
+"""Deadlines in one what-if request."""
+MAX_DEADLINE_S = 1e10
+_FirstStudy = Annotated[str, Query(min_length=1, max_length=200, examples=["nightly-sessions"])]
+_SecondStudy = Annotated[str, Query(min_length=1, max_length=200, examples=["nightly-sessions-2"])]
+_Where = Annotated[
+    str | None,
+    Query(max_length=500, description="an expression over parameters: `threads > 2`", examples=["threads > 2"]),
+]
+
+
+@routes.get("/studies", operation_id="studies", responses=example("studies"))
+def studies(request: Request) -> Document:
+    """All studies, newest first: state, money, trials, best so far."""
+    context = context_of(request)
+    return studies_document(context.storage, lambda record: _line(context, record))
+
+
+def _line(context: Context, record: StudyRecord) -> Document:
+    """The overview of a study, computed once per change of the study."""
+    key = (record.identity, "line")
+    known = context.documents.get(key, record.sequence, lambda: study_line(context.storage, record))
+    return known | {"worker_seen_s": record.seen_s}
+
+
+@routes.get("/studies/{name}", operation_id="study", responses=example("study"))
+def study(request: Request, name: StudyName) -> Document:
+    """The state of a study, its parameters, and the job file it was created from."""
+    one = snapshot(request, name)
+    return _line(context_of(request), one.record) | {
+        "identity": one.record.identity,
+        "sequence": one.record.sequence,
+        "open": [order.number for order in one.study.pending],
+        "parameters": {parameter.name: list(parameter.values) for parameter in one.study.problem.space.parameters},
+        "job": one.record.document.get("job"),
+    }
+
+
+@routes.get("/studies/{name}/view", operation_id="study_view", responses=example("study_view"))
+def study_view(
+    request: Request,
+    name: StudyName,
+    since: Annotated[int, Query(ge=0, le=10_000_000, description="settled trials that the page already has")] = 0,
+) -> Document:
+    """A study as its page shows it; with `since`, only new trials."""
+    return study_document(study_context(snapshot(request, name)), since)
+
+
+@routes.get("/studies/{name}/trials", operation_id="trials", responses=example("trials"))
+def trials(
+    request: Request,
+    name: StudyName,
+    state: Annotated[Literal["RUNNING", "COMPLETE", "TIMEOUT", "FAIL"] | None, Query()] = None,
+    where: _Where = None,
+    feasible: Annotated[bool, Query(description="only trials that met every constraint")] = False,
+    offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    order: Annotated[Literal["number", "-number"], Query(description="-number: newest first")] = "number",
+) -> Document:
+    """Trials by filter, in pages."""
+    study = snapshot(request, name).study
+    found = select_trials(study, state=state, where=where, feasible=feasible)[:: -1 if order == "-number" else 1]
+    page = found[offset : offset + limit]
+    end = offset + len(page)
+    rows = to_json(trial_rows(study.problem, page))
+    return {"total": len(found), "trials": rows, "next_offset": end if end < len(found) else None}
+
+
+@routes.get("/studies/{name}/trials/{number}", operation_id="trial", responses=example("trial"))
+def trial(request: Request, name: StudyName, number: TrialNumber) -> Document:
+    """One trial: plan, outcome, what the model learned, progress, output."""
+    one = snapshot(request, name)
+    records = context_of(request).storage.trials(name, number)
+    if not records:
+        raise unknown_trial(name, number)
+    return trial_document(study_context(one), records[0], trial_output(one, number))
+
+
+@routes.get("/studies/{name}/insight", operation_id="insight", responses=example("insight"))
+async def insight(request: Request, name: StudyName) -> Document:
+    """What models say about a study, as its page shows it: the recommendation and the explanation."""
+    return await _cached(request, name, "insight", insight_document)
+
+
+@routes.get("/studies/{name}/best", operation_id="best", responses=example("best"))
+async def best(
+    request: Request,
+    name: StudyName,
+    deadline: Annotated[
+        str | None, Query(max_length=30, description="answer for this deadline", examples=["30m"])
+    ] = None,
+) -> Document | None:
+    """The recommended configuration with its command line, its cost and its saving; null if none meets the constraints."""
+    if deadline is None:
+        return await _cached(request, name, "best", lambda context: to_json(answer(context)))
+    seconds = _deadline_s(deadline)
+    return await _cached(
+        request,
+        name,
+        f"best {seconds}",
+        lambda context: to_json(answer(context, with_deadline(context.study.problem, seconds))),
+    )
+
+
+@routes.get("/studies/{name}/explain", operation_id="explain", responses=example("explain"))
+async def explain(request: Request, name: StudyName) -> Document:
+    """The next trial and why: expected improvement, cost, probability of being feasible; parameter importance; calibration."""
+    return await _cached(request, name, "explain", explanation_document)
+
+
+@routes.get("/studies/{name}/importance", operation_id="importance", responses=example("importance"))
+async def importance(request: Request, name: StudyName) -> Document:
+    """Parameter importance: the share of the predicted variation that each parameter explains by itself."""
+    return {"importance": (await explain(request, name))["importance"]}
+
+
+@routes.get("/studies/{name}/what-if", operation_id="what_if", responses=example("what_if"))
+async def what_if(
+    request: Request,
+    name: StudyName,
+    deadline: Annotated[
+        str | None, Query(max_length=300, description="durations, separated by commas", examples=["30m,45m"])
+    ] = None,
+    price: Annotated[
+        str | None,
+        Query(
+            max_length=300,
+            description="dollars per hour as an expression; `price` is the current price",
+            examples=["price * 2"],
+        ),
+    ] = None,
+) -> Document:
+    """The answer for other deadlines or prices, from runs that are already paid for."""
+    texts = [part.strip() for part in (deadline or "").split(",") if part.strip()]
+    deadlines = [_deadline_s(text) for text in texts[:MAX_CASES]]
+
+    def compute(context: StudyContext) -> Document:
+        problem = context.study.problem
+        cases = [unchanged(problem), *(deadline_case(problem, seconds) for seconds in deadlines)]
+        cases += [] if price is None else [price_case(problem, price)]
+        document: Document = to_json(whatifs(context, cases))
+        return document
+
+    return await _cached(request, name, f"what-if {deadlines} {price}", compute)
+
+
+@routes.get(
+    "/studies/{name}/export",
+    operation_id="export",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "all trials",
+            "content": {
+                "text/csv": {"schema": {"type": "string"}, "example": "number,state,params_threads\n0,COMPLETE,4\n"},
+                "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+            },
+        }
+    },
+)
+def export(request: Request, name: StudyName, format: Annotated[Literal["csv", "json"], Query()] = "csv") -> Response:
+    """All trials as a file."""
+    study = snapshot(request, name).study
+    if format == "json":
+        rows = to_json(trial_rows(study.problem, select_trials(study)))
+        data = json.dumps(rows, ensure_ascii=False).encode("utf-8", "replace")
+    else:
+        data = trials_csv(study)
+    kind = "application/json" if format == "json" else "text/csv; charset=utf-8"
+    file = f"attachment; filename*=UTF-8''{quote(f'{name}.{format}', safe='')}"
+    return Response(data, media_type=kind, headers={"Content-Disposition": file})
+
+
+@routes.get("/compare", operation_id="compare", responses=example("compare"))
+async def compare(request: Request, a: _FirstStudy, b: _SecondStudy) -> Document:
+    """Two studies side by side."""
+
+    def compute() -> Document:
+        left, right = snapshot(request, a), snapshot(request, b)
+        key = ("compare", left.record.identity, right.record.identity)
+        version = left.record.sequence + right.record.sequence  # both only grow, so their sum orders the versions
+        return context_of(request).documents.get(
+            key, version, lambda: comparison_document(study_context(left), study_context(right))
+        )
+
+    return await run_slow(request, compute)
+
+
+async def _cached(request: Request, name: str, kind: str, make: Callable[[StudyContext], Document]) -> Document:
+    """A document that models take a while to compute, computed once per change of the study."""
+
+    def compute() -> Document:
+        one = snapshot(request, name)
+        return context_of(request).cached(one, kind, lambda: make(study_context(one)))
+
+    return await run_slow(request, compute)
+
+
+def _deadline_s(text: str) -> float:
+    seconds = parse_duration(text, "deadline")
+    if not 0 < seconds <= MAX_DEADLINE_S:
+        raise InputError(f"deadline is {seconds:g} s; give a duration above 0, such as 45m.")
+    return seconds

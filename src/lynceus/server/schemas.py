@@ -1,0 +1,229 @@
+"""Schemas of requests and responses, with an example each; they become part of the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Header, Path, Query
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+MAX_TEXT = 2_000
+MAX_METRICS = 200
+MAX_POINTS = 10_000
+MAX_TRIALS = 1_000
+
+
+def is_storable(text: str) -> bool:
+    """Databases store neither NUL nor half a surrogate pair."""
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _storable(value: str) -> str:
+    if not is_storable(value):
+        raise ValueError("the text has a character that cannot be stored (NUL, or half a surrogate pair)")
+    return value
+
+
+def _finite_number(value: object) -> object:
+    if isinstance(value, bool) or (isinstance(value, float) and value - value != 0.0):
+        raise ValueError("give a finite number")
+    if isinstance(value, int) and abs(value) > 10**15:
+        raise ValueError("give a smaller number")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_storable), Field(max_length=MAX_TEXT)]
+Name = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=200)]
+Number = Annotated[float, BeforeValidator(_finite_number), Field(ge=-1e300, le=1e300)]
+Amount = Annotated[float | Annotated[str, Field(max_length=60)], BeforeValidator(_finite_number)]
+Params = Annotated[
+    dict[Name, Text | bool | Number | None],
+    Field(max_length=MAX_METRICS, description="a configuration: values by parameter name"),
+]
+Metrics = Annotated[dict[Name, Number], Field(max_length=MAX_METRICS)]
+
+StudyName = Annotated[
+    str, Path(min_length=1, max_length=200, description="the name of a study", examples=["nightly-sessions"])
+]
+TrialNumber = Annotated[
+    int, Path(ge=0, le=2_147_483_647, description="the number of a trial; the first one is 0", examples=[3])
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="a random text, the same whenever this request is repeated; the request takes effect once, on whichever server",
+        examples=["8c2f4a1e-9c7e-4f83-a7d0-0d3f5f1f2b61"],
+    ),
+]
+Deadline = Annotated[
+    str,
+    Query(min_length=1, max_length=30, description="a duration such as 45m, or seconds", examples=["45m"]),
+]
+
+
+class Body(BaseModel):
+    """A JSON object; unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Tell(Body):
+    """The result of a trial."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"runtime": 312.5, "metrics": {"accuracy": 0.93}}, {"runtime": "10m", "state": "TIMEOUT"}]
+        },
+    )
+
+    runtime: Amount | None = Field(default=None, description="seconds, or a duration such as '12m'")
+    state: Literal["COMPLETE", "TIMEOUT", "FAIL"] = Field(
+        default="COMPLETE", description="TIMEOUT: the run was stopped at its timeout; the model learns a lower bound"
+    )
+    reason: Literal["infra", "preempted", "oom", "job", "user"] | None = Field(
+        default=None, description="why it failed; `job` by default"
+    )
+    charged: Amount | None = Field(
+        default=None, description="what was charged, in dollars; computed from runtime and price if left out"
+    )
+    metrics: Metrics = Field(default_factory=dict)
+    progress: list[tuple[Number, Number]] = Field(
+        default_factory=list, max_length=MAX_POINTS, description="(seconds, progress) pairs"
+    )
+    detail: Text = Field(default="", description="one sentence for the user")
+
+
+class Stop(Body):
+    """Stop a study."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"kill": False}]})
+
+    kill: bool = Field(default=False, description="also end the open trials")
+    reason: Annotated[Text, Field(max_length=500)] = "stopped by the user"
+
+
+class Resume(Body):
+    """Resume a study."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"add_budget": "5 USD"}]})
+
+    add_budget: Amount = Field(default=0.0, description="money to add to the budget")
+
+
+class Empty(Body):
+    """No fields."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}]})
+
+
+class Enqueue(Body):
+    """A configuration to run next."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"params": {"threads": 4, "level": 1}}]})
+
+    params: Params
+
+
+class Measurement(Body):
+    """A past run."""
+
+    params: Params
+    runtime: Amount = Field(description="seconds, or a duration such as '12m'")
+    metrics: Metrics = Field(default_factory=dict)
+
+
+class Measurements(Body):
+    """Past runs; either all of them are added, or none."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"trials": [{"params": {"threads": 4, "level": 1}, "runtime": "12m"}]}]},
+    )
+
+    trials: list[Measurement] = Field(min_length=1, max_length=MAX_TRIALS)
+
+
+class SignIn(Body):
+    """A token from the sign-in form."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"token": "a long random text"}]})
+
+    token: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Problem(BaseModel):
+    """An error, in one sentence (RFC 9457)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"title": "Not Found", "status": 404, "detail": "There is no study 'weekly' here."}]
+        }
+    )
+
+    title: str
+    status: int
+    detail: str
+
+
+class AskedTrial(BaseModel):
+    """A trial to run."""
+
+    number: int
+    params: dict[str, Any]
+    timeout_s: float | None = Field(description="stop the run after so many seconds; null: let it finish")
+    why: str
+    price_usd_per_hour: float
+    max_charge_usd: float | None = Field(description="reserved in the budget until the trial is reported")
+
+
+class Asked(BaseModel):
+    """The next trial, or why there is none now."""
+
+    trial: AskedTrial | None
+    reason: str | None = Field(description="why there is no trial")
+    wait: bool = Field(description="trials are open; there may be another trial when one of them has settled")
+
+
+class Settled(BaseModel):
+    """The trial as it is stored now."""
+
+    trial: dict[str, Any]
+    spent_usd: float
+
+
+class Heartbeat(BaseModel):
+    """What the user wants of the client by now."""
+
+    requested_state: Literal["run", "stop", "kill"] = Field(
+        description="run: go on; stop: finish this trial, then ask for no more; kill: end this trial and report FAIL with reason user"
+    )
+
+
+class Created(BaseModel):
+    """The study that was created."""
+
+    name: str
+
+
+class Health(BaseModel):
+    """The server runs and reaches its storage."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Session(BaseModel):
+    """What the browser is allowed to do."""
+
+    signed_in: bool
+    can_read: bool
+    can_write: bool
+    csrf: str | None = Field(description="the value of X-CSRF-Token for changes")
+    needs_token: bool = Field(description="a read token is configured")
+    writes: bool = Field(description="a write token is configured")
+    version: str

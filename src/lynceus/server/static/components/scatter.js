@@ -1,0 +1,119 @@
+// Time and cost of every run, with a deadline that can be moved, and the Pareto front.
+
+import { el, setText, svgEl, setChildren } from "../lib/dom.js";
+import { chart, legend } from "../lib/chart.js";
+import { duration, parseObjective, counted, money, percent, formatNumber, paramsText } from "../lib/format.js";
+import { extent, scale, wide } from "../lib/scale.js";
+import { COMPLETE, paretoFront, objectiveValue, paramsOf, STATE_WORDS, TIMEOUT, medianRuns, underDeadline } from "../lib/trials.js";
+import { about, hrefOf } from "./describe.js";
+
+const STEPS = 1000;
+
+/** The range of the slider: from the fastest to the slowest run, including the deadline. */
+const rangeOf = (data) => {
+  const times = data.store.runtime_s.filter((_, index) => data.store.state[index] <= TIMEOUT);
+  if (data.head.deadline_s !== null) times.push(data.head.deadline_s);
+  const [low, high] = extent(times) ?? [1, 2];
+  return [Math.max(low, high / 1e6) / 1.1, high * 1.1];
+};
+
+const draw = (data, deadline, box) => {
+  const { store } = data;
+  const shown = [];
+  for (let index = 0; index < store.size; index++) if (store.state[index] <= TIMEOUT) shown.push(index);
+  const costs = extent(store.cost_usd);
+  if (costs === null) return { empty: shown.length ? "No run has finished yet: all were stopped or failed." : "No run has finished yet." };
+  const times = extent([...shown.map((index) => store.runtime_s[index]), data.head.deadline_s]);
+  const x = scale(...times, box.left, box.right, wide(times)), y = scale(...costs, box.bottom - 14, box.top, wide(costs));
+  const indices = medianRuns(store), edge = paretoFront(store, indices);
+  const best = underDeadline(store, indices, parseObjective(data.head.objective), deadline);
+  const marks = shown.map((index) => {
+    const done = store.state[index] === COMPLETE;
+    const kind = !done ? "stopped" : store.other[index] && store.runtime_s[index] <= deadline ? "feasible" : "late";
+    return { x: x(store.runtime_s[index]), y: done ? y(store.cost_usd[index]) : box.bottom - 5, kind, strong: index === best, r: index === best ? 6.5 : 4.2, label: () => about(store, index), href: () => hrefOf(data, store.number[index]) };
+  });
+  const at = Math.max(box.left, Math.min(box.right, x(deadline)));
+  const near = at > (box.left + box.right) / 2;
+  return {
+    x: { at: x, label: "time of a run", text: duration, clock: true }, y: { at: y, label: "cost of a run", text: money }, marks,
+    lines: [
+      { d: edge.map((index, rank) => `${rank ? "H" : "M"}${x(store.runtime_s[index]).toFixed(1)}${rank ? "V" : " "}${y(store.cost_usd[index]).toFixed(1)}`).join(""), className: "line front" },
+      { d: `M${at} ${box.top}V${box.bottom}`, className: "line deadline" },
+    ],
+    extra: [svgEl("text", { class: "label deadline-label", x: at + (near ? -6 : 6), y: box.top + 10, "text-anchor": near ? "end" : "start" }, "deadline " + duration(deadline))],
+    below: legend(["feasible", "late", "stopped"], [["line deadline", "deadline"], ["line front", "Pareto front"]]),
+    title: "Cost of a run against its time",
+    description: `${counted(indices.length, "configuration")} finished, ${edge.length} of them on the Pareto front. ${answer(data, best)}`,
+    table: () => ({ columns: ["trial", "configuration", "time", "cost of a run", "state"], rows: shown.map((index) => [store.number[index], paramsText(paramsOf(store, index)), duration(store.runtime_s[index]), money(store.cost_usd[index]), STATE_WORDS[store.state[index]]]) }),
+  };
+};
+
+const answer = (data, best) => {
+  if (best === null) return "No finished run meets this deadline.";
+  const { store } = data, objective = parseObjective(data.head.objective);
+  const own = ["cost", "time"].includes(objective.metric) ? "" : `${objective.metric} ${formatNumber(objectiveValue(store, best, objective))}, `;
+  return `Best measured: ${paramsText(paramsOf(store, best))}, ${own}${money(store.cost_usd[best])} per run in ${duration(store.runtime_s[best])}.`;
+};
+
+/** Stopped runs that were still within the deadline, and still cheaper (faster) than the best, when they were stopped. */
+const undecided = (data, best, deadline) => {
+  const { store } = data, objective = parseObjective(data.head.objective);
+  const most = best === null ? Infinity : objectiveValue(store, best, objective);
+  const soFar = (index) => (objective.metric === "cost" ? store.charged_usd[index] : objective.metric === "time" ? store.runtime_s[index] : -Infinity);
+  let found = 0;
+  for (let index = 0; index < store.size; index++)
+    if (store.state[index] === TIMEOUT && store.runtime_s[index] < deadline * (1 - 1e-9) && soFar(index) < most * (1 - 1e-9)) found++;
+  return found;
+};
+
+/** data: {head, store, link, ask}; `ask(deadline)` fetches the answer for a deadline; it is null in a report. */
+export const scatter = (element, data) => {
+  let now = data, requests = 0, timer = null;
+  const slider = el("input", { id: "deadline", type: "range", min: 0, max: STEPS, step: 1 });
+  const output = el("output", { for: "deadline", id: "deadline-text" });
+  const reset = el("button", { type: "button", class: "small" }, "Reset");
+  const result = el("p", { class: "answer", id: "what-if", "aria-live": "polite" }), more = el("p", { class: "quiet", id: "what-if-model" });
+  const host = el("div");
+  const controls = el("div", { class: "slider" }, el("label", { for: "deadline" }, "What if the deadline were"), output, slider, reset);
+  setChildren(element, controls, result, more, host);
+  let chosen = null;
+  const deadlineOf = () => chosen ?? now.head.deadline_s ?? rangeOf(now)[1];
+  const toStep = (seconds) => { const [low, high] = rangeOf(now).map(Math.log); return Math.round(((Math.log(seconds) - low) / (high - low)) * STEPS); };
+  const toSeconds = (step) => { const [low, high] = rangeOf(now).map(Math.log); return Math.exp(low + (step / STEPS) * (high - low)); };
+  const redraw = chart(host, (box) => draw(now, deadlineOf(), box));
+  const fromModel = async (deadline) => {
+    const request = ++requests;
+    try {
+      const found = await now.ask(deadline);
+      if (request !== requests) return;
+      const hint = found.predicted === null ? "" : `An untried configuration may be better: ${paramsText(found.predicted.params)}, predicted ${parseObjective(now.head.objective).text(found.predicted.value)}, feasible with probability ${percent(found.predicted.probability)}.`;
+      const open = found.undecided ? `${counted(found.undecided, "stopped run")} may also meet it. ` : "";
+      setText(more, open + hint);
+    } catch (error) { if (request === requests) setText(more, error.message); }
+  };
+  const updateText = () => {
+    const deadline = deadlineOf();
+    const ready = now.store.cost_usd.some((one) => one !== null);
+    slider.disabled = reset.disabled = !ready;
+    if (document.activeElement !== slider) slider.value = toStep(deadline);
+    slider.setAttribute("aria-valuetext", duration(deadline));
+    setText(output, duration(deadline));
+    if (!ready) { setText(result, ""); setText(more, ""); return; }
+    const best = underDeadline(now.store, medianRuns(now.store), parseObjective(now.head.objective), deadline);
+    setText(result, answer(now, best));
+    if (now.ask) { clearTimeout(timer); timer = setTimeout(() => fromModel(deadline), 250); }
+    else { const open = undecided(now, best, deadline); setText(more, open ? counted(open, "stopped run") + " may also meet it." : ""); }
+  };
+  slider.addEventListener("input", () => { chosen = toSeconds(Number(slider.value)); updateText(); redraw(); });
+  reset.addEventListener("click", () => { chosen = null; updateText(); redraw(); slider.value = toStep(deadlineOf()); });
+  let drawn = null;
+  const update = (next) => {
+    now = next;
+    const key = `${now.store.size} ${deadlineOf()}`;
+    if (key !== drawn) updateText();
+    drawn = key;
+    redraw(key);
+  };
+  update(data);
+  return update;
+};

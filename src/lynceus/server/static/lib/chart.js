@@ -1,0 +1,258 @@
+// The frame of every chart: axes, marks, a tooltip for pointer and keyboard, and a text and a table for screen readers.
+// Up to 2,000 marks are SVG; more are drawn on a canvas below it.
+
+import { el, svgEl, setChildren } from "./dom.js";
+import { ticks } from "./scale.js";
+import { color, onThemeChange } from "./theme.js";
+
+const MAX_SVG_MARKS = 2000;
+const MAX_ROWS = 500;
+const PAD = { left: 72, right: 16, top: 12, bottom: 42 };
+
+// Each kind of run has its own shape as well as its own color.
+const OUTLINES = {
+  feasible: (r) => `M${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`,
+  infeasible: (r) => `M0 ${-1.25 * r}L${1.25 * r} 0L0 ${1.25 * r}L${-1.25 * r} 0Z`,
+  stopped: (r) => `M${-1.15 * r} ${0.9 * r}L${1.15 * r} ${0.9 * r}L0 ${-1.2 * r}Z`,
+  failed: (r) => `M${-r} ${-r}L${r} ${r}M${r} ${-r}L${-r} ${r}`,
+  late: (r) => `M${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`,
+};
+const KINDS = {
+  feasible: { color: "feasible", name: "met every constraint" },
+  infeasible: { color: "infeasible", name: "violated a constraint", hollow: true },
+  stopped: { color: "stopped", name: "stopped early" },
+  failed: { color: "failed", name: "failed", hollow: true },
+  late: { color: "late", name: "missed the deadline or violated another constraint", hollow: true },
+};
+
+const outline = (kind, r) => OUTLINES[kind](r);
+
+/** A legend of marks and lines. */
+export const legend = (kinds, lines = []) =>
+  el("ul", { class: "legend", "aria-label": "Legend" },
+    lines.map(([className, name]) => el("li", {}, svgEl("svg", { viewBox: "0 0 22 12", width: 22, height: 12, "aria-hidden": "true" }, svgEl("path", { d: "M1 6H21", class: className })), name)),
+    kinds.map((kind) => el("li", {}, svgEl("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true" }, svgEl("path", { d: outline(kind, 4.2), class: "mark " + kind })), KINDS[kind].name)));
+
+/** The tooltip that all charts of a page share. */
+const tooltip = () => {
+  let node = document.getElementById("tip");
+  if (node === null) {
+    node = el("div", { id: "tip", role: "status", hidden: true });
+    document.body.append(node);
+  }
+  return node;
+};
+
+const placeTooltip = (node, text, x, y) => {
+  node.textContent = text;
+  node.hidden = false;
+  node.style.left = Math.max(8, Math.min(x + 14, innerWidth - node.offsetWidth - 8)) + "px";
+  node.style.top = Math.max(8, y + node.offsetHeight + 26 > innerHeight ? y - node.offsetHeight - 12 : y + 14) + "px";
+};
+
+/** A chart that is redrawn when its size, its data or the theme changes.
+
+`draw(box)` is called with the size and the edges of the plot in pixels and returns `{empty}`, a sentence, or `{x, y, marks, lines, extra, title, description, table}`:
+x and y are `{at, label, text, clock}`, marks `{x, y, kind, label, href, r}`, lines `{d, className}` below the marks; `label`, `href` and `table`
+are functions, called on demand. */
+export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.bottom } = {}) => {
+  const canvas = el("canvas", { "aria-hidden": "true" });
+  const holder = el("div", { class: "plot" });
+  const below = el("div", { class: "below" });
+  const table = el("details", { class: "data", hidden: true }, el("summary", {}, "Show as a table"));
+  host.classList.add("chart");
+  setChildren(host, holder, below, table);
+  let current = null, frame = 0, seenWidth = 0, visible = false, dirty = true, drawn = null, margin = left;
+
+  const fillTable = () => {
+    if (!table.open || current === null) return;
+    const { columns, rows } = current.table();
+    const shownRows = rows.slice(-MAX_ROWS);
+    setChildren(table, table.firstChild,
+      rows.length > MAX_ROWS ? el("p", { class: "quiet" }, `The last ${MAX_ROWS} of ${rows.length} rows.`) : null,
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Data: " + current.title },
+        el("table", {}, el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, shownRows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, cell))))))));
+  };
+  table.addEventListener("toggle", fillTable);
+
+  const render = () => {
+    const width = Math.max(260, Math.floor(holder.clientWidth));
+    seenWidth = holder.clientWidth;
+    dirty = false;
+    const within = () => draw({ width, height, left: margin, right: width - PAD.right, top: PAD.top, bottom: height - bottom });
+    let content = within();
+    if (content.empty === undefined && marginFor(content.y) !== margin) {
+      margin = marginFor(content.y);
+      content = within();
+    }
+    if (content.empty !== undefined) {
+      current = null;
+      table.hidden = true;
+      setChildren(holder, el("p", { class: "empty" }, content.empty));
+      setChildren(below);
+      return;
+    }
+    current = content;
+    table.hidden = false;
+    const many = content.marks.length > MAX_SVG_MARKS;
+    const svg = frameOf(content, width, height, margin, bottom);
+    if (!many) for (const mark of content.marks) svg.append(markOf(mark));
+    svg.append(svgEl("g", { class: "focus-ring", "aria-hidden": "true" }));
+    const layer = el("div", { class: "layers", tabindex: content.marks.length ? "0" : null, role: "group", "aria-label": content.title + (content.marks.length ? ". Use the arrow keys to move from run to run, and Enter to open one." : "") }, many ? canvas : null, svg);
+    const focused = holder.contains(document.activeElement);
+    listen(layer, svg, content.marks);
+    setChildren(holder, layer);
+    if (focused) layer.focus({ preventScroll: true });
+    if (many) paint(canvas, content.marks, width, height);
+    setChildren(below, content.below ?? []);
+    fillTable();
+  };
+
+  /** Redraw, unless `key` says that nothing has changed since the last time. */
+  const schedule = (key = null) => {
+    if (key !== null && key === drawn) return;
+    drawn = key;
+    dirty = true;
+    if (frame || !visible) return;
+    frame = requestAnimationFrame(() => { frame = 0; if (dirty) render(); });
+  };
+  new IntersectionObserver(([entry]) => { visible = entry.isIntersecting; if (visible && dirty) schedule(); }, { rootMargin: "300px" }).observe(host);
+  new ResizeObserver(() => { if (Math.abs(holder.clientWidth - seenWidth) > 1) schedule(); }).observe(holder);
+  onThemeChange(() => schedule());
+  return schedule;
+};
+
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** The left margin: room for the widest tick label beside the name of the axis. */
+const marginFor = (y) => {
+  ruler.font = "11.5px " + getComputedStyle(document.body).fontFamily;
+  const widest = Math.max(0, ...(y.ticks ?? ticks(y.at, 5, y.clock)).map((tick) => ruler.measureText(y.text(tick)).width));
+  return Math.max(PAD.left, 12 * Math.ceil((widest + 30) / 12));
+};
+
+const frameOf = (content, width, height, left, bottom) => {
+  const { x, y } = content, right = width - PAD.right, base = height - bottom;
+  const id = "chart-" + content.title.replace(/\W+/g, "-").toLowerCase();
+  const svg = svgEl("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-labelledby": `${id}-title ${id}-desc` },
+    svgEl("title", { id: id + "-title" }, content.title), svgEl("desc", { id: id + "-desc" }, content.description));
+  const most = Math.max(2, Math.min(7, Math.floor((right - left) / 84)));
+  for (const tick of x.ticks ?? ticks(x.at, most, x.clock)) {
+    svg.append(svgEl("line", { class: "grid", x1: x.at(tick), x2: x.at(tick), y1: PAD.top, y2: base }));
+    svg.append(svgEl("text", { x: x.at(tick), y: base + 16, "text-anchor": "middle" }, x.text(tick)));
+  }
+  for (const tick of y.ticks ?? ticks(y.at, 5, y.clock)) {
+    svg.append(svgEl("line", { class: "grid", x1: left, x2: right, y1: y.at(tick), y2: y.at(tick) }));
+    svg.append(svgEl("text", { x: left - 8, y: y.at(tick) + 4, "text-anchor": "end" }, y.text(tick)));
+  }
+  svg.append(svgEl("text", { class: "label", x: right, y: height - 6, "text-anchor": "end" }, x.label));
+  svg.append(svgEl("text", { class: "label", x: 12, y: (PAD.top + base) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(PAD.top + base) / 2})` }, y.label));
+  for (const line of content.lines ?? []) svg.append(svgEl("path", { d: line.d, class: line.className }));
+  for (const extra of content.extra ?? []) svg.append(extra);
+  return svg;
+};
+
+const markOf = (mark) => svgEl("path", { class: "mark " + mark.kind + (mark.strong ? " strong" : ""), d: outline(mark.kind, mark.r ?? 4.2), transform: `translate(${mark.x.toFixed(1)} ${mark.y.toFixed(1)})` });
+
+/** The pixels of a small mark as offsets and opacities, with its color: drawn once, then copied thousands of times. */
+const stamp = (kind, ratio) => {
+  const size = Math.ceil(10 * ratio), small = el("canvas", { width: size, height: size });
+  const context = small.getContext("2d", { willReadFrequently: true }), path = new Path2D(outline(kind, 2.3));
+  context.setTransform(ratio, 0, 0, ratio, size / 2, size / 2);
+  context.fillStyle = context.strokeStyle = color(KINDS[kind].color);
+  if (KINDS[kind].hollow) context.stroke(path);
+  else context.fill(path);
+  const { data } = context.getImageData(0, 0, size, size);
+  const pixels = [];
+  let rgb = [0, 0, 0], most = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    if (data[at + 3] === 0) continue;
+    pixels.push([(at / 4) % size - size / 2, Math.floor(at / 4 / size) - size / 2, (data[at + 3] / 255) * 0.5]);
+    if (data[at + 3] > most) [most, rgb] = [data[at + 3], [data[at], data[at + 1], data[at + 2]]];
+  }
+  return { pixels, rgb };
+};
+
+/** Copy a mark into an image at many positions. Drawing ten thousand shapes with canvas calls would take a tenth of a second. */
+const stampAll = (image, marks, { pixels, rgb: [red, green, blue] }, ratio) => {
+  const { data, width, height } = image;
+  for (const mark of marks) {
+    const x = Math.round(mark.x * ratio), y = Math.round(mark.y * ratio);
+    for (const [dx, dy, alpha] of pixels) {
+      const column = x + dx | 0, row = y + dy | 0;
+      if (column < 0 || row < 0 || column >= width || row >= height) continue;
+      const at = 4 * (row * width + column), below = (data[at + 3] / 255) * (1 - alpha), all = alpha + below;
+      data[at] = (red * alpha + data[at] * below) / all;
+      data[at + 1] = (green * alpha + data[at + 1] * below) / all;
+      data[at + 2] = (blue * alpha + data[at + 2] * below) / all;
+      data[at + 3] = all * 255;
+    }
+  }
+};
+
+/** Marks on a canvas, with the colors and shapes of the SVG marks. */
+const paint = (canvas, marks, width, height) => {
+  const ratio = devicePixelRatio || 1;
+  canvas.width = width * ratio;
+  canvas.height = height * ratio;
+  canvas.style.width = width + "px";
+  canvas.style.height = height + "px";
+  const context = canvas.getContext("2d"), image = context.createImageData(canvas.width, canvas.height);
+  for (const kind of Object.keys(KINDS)) {
+    const same = marks.filter((mark) => mark.kind === kind);
+    if (same.length) stampAll(image, same, stamp(kind, ratio), ratio);
+  }
+  context.putImageData(image, 0, 0);
+  for (const mark of marks.filter((one) => one.strong)) {
+    context.globalAlpha = 1;
+    context.fillStyle = color("feasible");
+    context.strokeStyle = color("ink");
+    context.lineWidth = 2;
+    context.setTransform(ratio, 0, 0, ratio, mark.x * ratio, mark.y * ratio);
+    const path = new Path2D(outline(mark.kind, 6));
+    context.fill(path);
+    context.stroke(path);
+  }
+};
+
+const listen = (layer, svg, marks) => {
+  if (!marks.length) return;
+  const ring = svg.querySelector(".focus-ring");
+  let at = null, order = null;
+  const choose = (mark, announce) => {
+    at = mark;
+    setChildren(ring, mark === null ? [] : svgEl("circle", { cx: mark.x, cy: mark.y, r: 9 }));
+    const node = tooltip();
+    if (mark === null) { node.hidden = true; return; }
+    node.setAttribute("aria-live", announce ? "polite" : "off");
+    const box = svg.getBoundingClientRect();
+    placeTooltip(node, mark.label(), box.left + mark.x, box.top + mark.y);
+  };
+  const nearest = (event) => {
+    const box = svg.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    let best = null, least = 24 * 24;
+    for (const mark of marks) {
+      const distance = (mark.x - x) ** 2 + (mark.y - y) ** 2;
+      if (distance < least) [best, least] = [mark, distance];
+    }
+    return best;
+  };
+  layer.addEventListener("pointermove", (event) => choose(nearest(event), false));
+  layer.addEventListener("pointerleave", () => choose(null, false));
+  layer.addEventListener("blur", () => choose(null, false));
+  layer.addEventListener("click", (event) => {
+    const mark = nearest(event);
+    if (mark?.href()) location.assign(mark.href());
+  });
+  layer.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    if (event.key === "Escape") choose(null, false);
+    if (event.key === "Enter" && at?.href()) location.assign(at.href());
+    if (step === undefined && event.key !== "Home" && event.key !== "End") return;
+    event.preventDefault();
+    order ??= [...marks].sort((a, b) => a.x - b.x || a.y - b.y);
+    const now = at === null ? (step === 1 ? -1 : order.length) : order.indexOf(at);
+    const next = event.key === "Home" ? 0 : event.key === "End" ? order.length - 1 : Math.max(0, Math.min(order.length - 1, now + step));
+    choose(order[next], true);
+  });
+};

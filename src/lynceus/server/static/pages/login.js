@@ -1,0 +1,37 @@
+// Sign in: the server turns a token into a session cookie. The page stores nothing.
+
+import { path } from "../lib/api.js";
+import { el, setText, setChildren } from "../lib/dom.js";
+import { shell } from "../lib/shell.js";
+
+const main = document.getElementById("main");
+
+/** Where to go next: only a path on this server, since the address may come from a foreign link. */
+const target = () => {
+  const next = new URLSearchParams(location.search).get("next") ?? "/";
+  const url = new URL(next, location.origin);
+  return url.origin === location.origin && next.startsWith("/") ? url.pathname + url.search : "/";
+};
+
+const start = async () => {
+  await shell("Sign in");
+  const token = el("input", { id: "token", type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
+  const message = el("p", { class: "warn", role: "alert" }), button = el("button", { type: "submit" }, "Sign in");
+  const form = el("form", { class: "card login" }, el("h1", {}, "Sign in"), el("p", { class: "quiet" }, "Enter the read token to view studies, or the write token to stop and resume them as well. The person who started the server has both."), el("label", { for: "token" }, el("span", {}, "token"), token), button, message);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    const response = await fetch(path("session"), { method: "POST", headers: { "Content-Type": "application/json", Accept: "application/json" }, body: JSON.stringify({ token: token.value }), credentials: "same-origin" });
+    token.value = "";
+    button.disabled = false;
+    if (response.ok) { location.assign(target()); return; }
+    const wait = response.headers.get("Retry-After");
+    setText(message, response.status === 429 ? `Too many wrong tokens; try again in ${wait ?? "some"} seconds.` : response.status === 401 ? "This token is wrong." : `The server answered ${response.status}.`);
+    token.focus();
+  });
+  setChildren(main, form);
+  performance.mark("useful");
+  token.focus();
+};
+
+start();

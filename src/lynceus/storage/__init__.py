@@ -1,0 +1,1 @@
+"""Durable records of studies: what was ordered, what happened, why a study ended."""

@@ -1,0 +1,167 @@
+"""Facts as JSON: the documented shape in which a database keeps orders and outcomes.
+
+Version 1. A field that is absent or null has no value (a number that is not known); the text "inf" is infinity. Nothing but facts:
+no class names, no pickles. A reader of a later version reads every earlier one.
+
+    order    {"v": 1, "number", "row", "cap_s", "reserved_usd", "boots", "plan": {"row", "why", "stoppable", "score", "gain",
+              "best_gain", "best_rate", "probability", "usd", "path": […], "expected": {"form", "mean": […], "std": […]}}}
+    outcome  {"v": 1, "end", "seconds", "charged_usd", "metrics": {…}, "trace": [[seconds, progress], …], "reason", "detail",
+              "oracle_s"}
+    told     {"v": 1, "seconds", "metrics": {…}, "censored", "bound_s"}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lynceus.errors import InfrastructureError
+from lynceus.trial.order import Expected, Order, Plan, Purpose
+from lynceus.trial.outcome import End, FailureReason, Outcome, TrainingTarget
+
+VERSION = 1
+
+Json = dict[str, Any]
+
+_PLAN_NUMBERS = ("score", "gain", "best_gain", "best_rate", "probability", "usd")
+
+
+def order_record(order: Order) -> Json:
+    """An order as JSON."""
+    plan = order.plan
+    thought: Json = {"row": plan.row, "why": plan.why, "stoppable": plan.stoppable}
+    thought |= {name: _out(getattr(plan, name)) for name in _PLAN_NUMBERS if not math.isnan(getattr(plan, name))}
+    if plan.purpose is not Purpose.SEARCH:
+        thought["purpose"] = str(plan.purpose)
+    if plan.path:
+        thought["path"] = list(plan.path)
+    if plan.expected is not None:
+        prediction = plan.expected
+        thought["expected"] = {
+            "form": prediction.form,
+            "mean": [_out(value) for value in prediction.mean],
+            "std": [_out(value) for value in prediction.std],
+        }
+    return {
+        "v": VERSION,
+        "number": order.number,
+        "row": order.row,
+        "cap_s": _out(order.timeout_s),
+        "reserved_usd": _out(order.reserved_usd),
+        "boots": order.boots,
+        "plan": thought,
+    }
+
+
+def order_of(record: Mapping[str, Any]) -> Order:
+    """The order that a record tells of."""
+    _check(record, "an order")
+    thought = record["plan"]
+    expected = None
+    if (prediction := thought.get("expected")) is not None:
+        expected = Expected(prediction["form"], tuple(map(_in, prediction["mean"])), tuple(map(_in, prediction["std"])))
+    plan = Plan(
+        thought["row"],
+        thought["why"],
+        thought["stoppable"],
+        **{name: _in(thought[name]) for name in _PLAN_NUMBERS if name in thought},
+        expected=expected,
+        path=tuple(thought.get("path", ())),
+        purpose=_purpose(thought),
+    )
+    return Order(
+        record["number"], record["row"], _in(record["cap_s"]), _in(record["reserved_usd"]), plan, record["boots"]
+    )
+
+
+_FORMER_PURPOSES = {
+    "asked for by the user": Purpose.QUEUE,
+    "confirms the best": Purpose.CONFIRM,
+    "moved to on-demand machines": Purpose.MOVE,
+    "imported": Purpose.IMPORT,
+}
+"""How the reason of an order begins in records of version 0.1, which do not name the purpose."""
+
+
+def _purpose(plan: Mapping[str, Any]) -> Purpose:
+    if "purpose" in plan:
+        return Purpose(plan["purpose"])
+    return next((purpose for text, purpose in _FORMER_PURPOSES.items() if plan["why"].startswith(text)), Purpose.SEARCH)
+
+
+def outcome_record(outcome: Outcome) -> Json:
+    """An outcome as JSON."""
+    record: Json = {
+        "v": VERSION,
+        "end": str(outcome.end),
+        "seconds": outcome.seconds,
+        "charged_usd": outcome.charged_usd,
+    }
+    if outcome.metrics:
+        record["metrics"] = {name: _out(value) for name, value in outcome.metrics.items()}
+    if outcome.trace:
+        record["trace"] = [[_out(moment), _out(progress)] for moment, progress in outcome.trace]
+    if outcome.reason is not None:
+        record["reason"] = str(outcome.reason)
+    if outcome.detail:
+        record["detail"] = outcome.detail
+    if outcome.oracle_s is not None:
+        record["oracle_s"] = _out(outcome.oracle_s)
+    return record
+
+
+def outcome_of(record: Mapping[str, Any]) -> Outcome:
+    """The outcome that a record tells of."""
+    _check(record, "an outcome")
+    reason = record.get("reason")
+    return Outcome(
+        End(record["end"]),
+        record["seconds"],
+        record["charged_usd"],
+        {name: _in(value) for name, value in record.get("metrics", {}).items()},
+        tuple((_in(moment), _in(progress)) for moment, progress in record.get("trace", ())),
+        None if reason is None else FailureReason(reason),
+        record.get("detail", ""),
+        None if "oracle_s" not in record else _in(record["oracle_s"]),
+    )
+
+
+def target_record(target: TrainingTarget | None) -> Json | None:
+    """What the model hears, as JSON."""
+    if target is None:
+        return None
+    record: Json = {"v": VERSION, "seconds": _out(target.seconds)}
+    if target.metrics:
+        record["metrics"] = {name: _out(value) for name, value in target.metrics.items()}
+    if target.censored:
+        record |= {"censored": True, "bound_s": _out(target.bound_s)}
+    return record
+
+
+def target_of(record: Mapping[str, Any] | None) -> TrainingTarget | None:
+    """What the model heard."""
+    if record is None:
+        return None
+    _check(record, "a training target")
+    metrics = {name: _in(value) for name, value in record.get("metrics", {}).items()}
+    return TrainingTarget(_in(record["seconds"]), metrics, record.get("censored", False), _in(record.get("bound_s")))
+
+
+def _out(value: float) -> float | str | None:
+    number = float(value)
+    if math.isnan(number):
+        return None
+    return ("inf" if number > 0 else "-inf") if math.isinf(number) else number
+
+
+def _in(value: float | str | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _check(record: Mapping[str, Any], what: str) -> None:
+    version = record.get("v")
+    if not isinstance(version, int) or not 1 <= version <= VERSION:
+        raise InfrastructureError(
+            f"The storage holds {what} in format {version!r}; this version of Lynceus reads formats 1 to {VERSION}, use a newer one."
+        )

@@ -1,0 +1,100 @@
+"""The tables of a storage. Trials are updated in place as they move from ordered to settled; `events` only grows.
+
+Every change of a study takes the next number of `studies.sequence` and writes it beside what it changed, so that a reader fetches only
+rows that are newer than what it has.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    false,
+)
+
+metadata = MetaData()
+
+Facts = JSON(none_as_null=True)
+
+settings = Table(
+    "settings",
+    metadata,
+    Column("name", String(100), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+studies = Table(
+    "studies",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("identity", String(16), nullable=False),  # tells it apart from a deleted study of the same name
+    Column("created_s", Float(53), nullable=False),  # seconds since the epoch, as all moments here
+    Column("document", Facts, nullable=False),  # the job file; secrets only by name
+    Column("fingerprint", String(64), nullable=False),  # of the problem, see lynceus.storage.sql.storage.fingerprint
+    Column("policy", Facts, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("sequence", Integer, nullable=False),
+    Column("settled", Integer, nullable=False),  # how many trials have settled
+    Column("wish", String(10), nullable=False),  # the requested state
+    Column("because", String(20)),  # why it is over or paused; null while it goes on
+    Column("reason", Text),
+    Column("resumed_at", Integer, nullable=False),
+    Column("added_usd", Float(53), nullable=False),
+    Column("active_s", Float(53), nullable=False),  # seconds in which a worker was active
+    Column("seen_s", Float(53), nullable=False),  # when a worker was last active
+    Column("queue", Facts, nullable=False),  # rows that the user wants next
+)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("sequence", Integer, nullable=False),  # of the last change
+    Column("rank", Integer),  # order of settling; null while open
+    Column("params", Facts, nullable=False),  # the configuration
+    Column("ordered", Facts, nullable=False),  # see lynceus.storage.serialization
+    Column("outcome", Facts),
+    Column("told", Facts),  # the training target
+    Column("ticket", Text),
+    Column("worker", Text),
+    Column("ordered_s", Float(53), nullable=False),
+    Column("launched_s", Float(53)),
+    Column("heartbeat_s", Float(53)),
+    Column("settled_s", Float(53)),
+    Column("unwanted", Boolean, nullable=False, server_default=false()),  # the user wants this run to end
+)
+Index("trials_by_sequence", trials.c.study_id, trials.c.sequence)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("at_s", Float(53), nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("number", Integer),
+    Column("worker", Text),
+    Column("detail", Facts),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("key", String(200), primary_key=True),  # an idempotency key, chosen by the client
+    Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("request", String(64), nullable=False),  # SHA-256 of what was asked: a key belongs to one request
+    Column("answer", Facts, nullable=False),
+    Column("at_s", Float(53), nullable=False),
+)

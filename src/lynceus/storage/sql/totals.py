@@ -1,0 +1,65 @@
+"""A study in sums, computed by the database, so that listing studies does not read thousands of trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, case, func, select
+
+from lynceus.storage.sql.tables import trials
+from lynceus.trial.order import Order, Plan
+from lynceus.trial.outcome import End, Observation, Outcome
+
+_NO_PLAN = Plan(0, why="")
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much a study has used, and how its trials ended."""
+
+    settled: int
+    stopped_early: int
+    failed: int
+    running: int
+    spent_usd: float
+    reserved_usd: float
+    """What open trials may still be charged at most."""
+
+
+def read_totals(connection: Connection, study_id: int) -> Totals:
+    """The sums of a study."""
+    end = trials.c.outcome["end"].as_string()
+    settled = trials.c.rank.is_not(None)
+    row = connection.execute(
+        select(
+            func.count(trials.c.rank),
+            func.count(case((settled & (end == str(End.TIMEOUT)), 1))),
+            func.count(case((settled & (end == str(End.FAILED)), 1))),
+            func.count(case((~settled, 1))),
+            func.sum(case((settled, trials.c.outcome["charged_usd"].as_float()))),
+        ).where(trials.c.study_id == study_id)
+    ).one()
+    # Few are open, and what they reserve may be infinite, which databases write in different ways.
+    open_orders = connection.execute(select(trials.c.ordered).where(trials.c.study_id == study_id, ~settled)).scalars()
+    reserved = sum(float(order["reserved_usd"]) for order in open_orders)
+    return Totals(row[0], row[1], row[2], row[3], float(row[4] or 0.0), reserved)
+
+
+def read_comparable(connection: Connection, study_id: int, metrics: Sequence[str]) -> Iterator[Observation]:
+    """Finished and stopped runs in the order of settling: all that decides which configuration is the incumbent.
+
+    These observations hold only number, row, time and the given metrics; the rest of order and outcome is left out.
+    """
+    outcome = trials.c.outcome
+    # Metrics come as JSON: as a number, SQLite would read the text "inf" as 0.
+    end = outcome["end"].as_string()
+    columns = [trials.c.number, trials.c.ordered["row"].as_integer(), end, outcome["seconds"].as_float()]
+    wanted = select(*columns, *([outcome["metrics"].as_json()] if metrics else [])).where(
+        trials.c.study_id == study_id, trials.c.rank.is_not(None), end != str(End.FAILED)
+    )
+    for number, row, ended, seconds, *reported in connection.execute(wanted.order_by(trials.c.rank)):
+        values = (reported[0] or {}) if reported else {}
+        known = {name: float(values[name]) for name in metrics if values.get(name) is not None}
+        yield Observation(Order(number, row, math.inf, 0.0, _NO_PLAN), Outcome(End(ended), seconds, 0.0, known), None)

@@ -1,0 +1,72 @@
+"""Create a study from what a Python program gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral
+from types import NoneType
+from typing import TYPE_CHECKING
+
+from lynceus.errors import InputError, expect
+from lynceus.policy.policy import Policy
+from lynceus.policy.presets import preset
+from lynceus.policy.retries import RetryRules
+from lynceus.problem.billing import Billing
+from lynceus.problem.budget import Budget
+from lynceus.problem.objective import Constraint, Objective
+from lynceus.problem.problem import Problem
+from lynceus.problem.units import parse_money
+from lynceus.space.table import Space
+from lynceus.study.study import Study
+
+if TYPE_CHECKING:
+    from lynceus.storage.sql.storage import Storage
+
+
+def create_study(
+    *,
+    space: Space,
+    objective: str | Objective = "cost",
+    constraints: Sequence[str | Constraint] = (),
+    budget: float | str | Budget = math.inf,
+    billing: Billing | None = None,
+    policy: str | Policy = "lynceus",
+    seed: int = 0,
+    study_name: str = "study",
+    storage: str | Storage | None = None,
+    load_if_exists: bool = False,
+    retry_rules: RetryRules | None = None,
+) -> Study:
+    """A new study, in memory or in a storage such as `sqlite:///lynceus.db`.
+
+    `objective` is `cost`, `time`, or like `maximize accuracy`; constraints read `runtime <= 45m @ 0.95`; a budget is money.
+    """
+    expect(space, Space, "space", "a Space, for example Space.build([Integer('nodes', 1, 8)], price='0.1 * nodes'),")
+    expect(objective, (str, Objective), "objective", "a text such as 'cost' or 'maximize accuracy', or an Objective,")
+    expect(constraints, (list, tuple), "constraints", "a list such as ['runtime <= 45m']")
+    for item in constraints:
+        expect(item, (str, Constraint), "constraints: one of them", "a text such as 'runtime <= 45m', or a Constraint,")
+    expect(billing, (Billing, NoneType), "billing", "a Billing, for example Billing(boot_s=60),")
+    expect(policy, (str, Policy), "policy", "a name such as 'lynceus', or a Policy,")
+    expect(seed, Integral, "seed", "a whole number such as 7")
+    expect(study_name, str, "study_name", "a text")
+    expect(load_if_exists, bool, "load_if_exists", "True or False")
+    expect(retry_rules, (RetryRules, NoneType), "retry_rules", "RetryRules")
+    if seed < 0:
+        raise InputError(f"seed is {seed}, but 0 or more is needed.")
+    wanted = objective if isinstance(objective, Objective) else Objective.parse(objective)
+    limits = tuple(item if isinstance(item, Constraint) else Constraint.parse(item) for item in constraints)
+    if not isinstance(budget, Budget):
+        budget = Budget(
+            usd=parse_money(budget, "budget") if not (isinstance(budget, float) and math.isinf(budget)) else math.inf
+        )
+    problem = Problem(space, wanted, limits, budget, billing or Billing())
+    chosen = policy if isinstance(policy, Policy) else preset(policy)
+    if storage is None:
+        return Study(problem, chosen, seed=seed, name=study_name, retry_rules=retry_rules)
+    from lynceus.study.stored import open_study  # SQLAlchemy is only loaded by those who need it
+
+    return open_study(
+        storage, study_name, problem, chosen, seed=seed, load_if_exists=load_if_exists, retry_rules=retry_rules
+    )

@@ -1,0 +1,67 @@
+"""The runs of a study, as executors and workers use them: order, launch, keep alive, settle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lynceus.policy.next_step import observe
+from lynceus.policy.policy import Policy
+from lynceus.policy.retries import RetryRules, with_retries
+from lynceus.problem.problem import Problem
+from lynceus.storage.journal import Journal
+from lynceus.trial.order import Order
+from lynceus.trial.outcome import Observation, Outcome
+from lynceus.trial.record import OpenRun, RequestedState
+
+
+class StudyRuns:
+    """What workers do with the runs of one study."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Policy,
+        rules: RetryRules,
+        journal: Journal,
+        order: Callable[[int], Order | None],
+    ) -> None:
+        self._problem, self._policy, self._rules, self._journal, self._order = problem, policy, rules, journal, order
+
+    def order(self, slots: int = 1) -> Order | None:
+        """The next run; None when there is none now. `slots` is the number of runs that could start now."""
+        return self._order(slots)
+
+    def launched(self, number: int, ticket: str) -> None:
+        """The run was started; the ticket finds it again."""
+        self._journal.launched(number, ticket)
+
+    def settle(self, order: Order, outcome: Outcome) -> Observation:
+        """How a run ended. A run settles once: a second call returns what was written the first time."""
+        journal = self._journal
+        with journal.exclusive():
+            record = journal.record
+            if all(run.order.number != order.number for run in record.open_runs):
+                for seen in reversed(record.observations):
+                    if seen.order.number == order.number:
+                        return seen
+            observations = with_retries(record.observations, self._rules)
+            observation = observe(self._problem, self._policy, observations, order, outcome)
+            journal.settled(observation, self._problem.space.point(order.row))
+        return observation
+
+    def heartbeat(self, numbers: Sequence[int]) -> RequestedState:
+        """A worker still looks after these runs; returns what the user wants of the workers by now."""
+        self._journal.heartbeat(numbers)
+        return self._journal.record.requested_state
+
+    def refresh(self) -> None:
+        """Read what other workers have written since."""
+        self._journal.refresh()
+
+    def adopt(self) -> tuple[OpenRun, ...]:
+        """Take over open runs that no worker looks after; returns them with those that are ours already."""
+        return self._journal.adopt()
+
+    def release(self) -> None:
+        """Give up our open runs, so that another worker may take them over."""
+        self._journal.release()

@@ -1,0 +1,240 @@
+"""A study: ask for a configuration to run, tell how it went. The names are Optuna's."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from lynceus.errors import InputError, expect
+from lynceus.executors.interface import Clock, WallClock
+from lynceus.policy.policy import Policy
+from lynceus.policy.retries import RetryRules
+from lynceus.problem.problem import Problem
+from lynceus.problem.units import parse_duration, parse_money
+from lynceus.storage.journal import Journal
+from lynceus.storage.memory import MemoryJournal
+from lynceus.study.runs import StudyRuns
+from lynceus.study.view import StudyView
+from lynceus.trial.order import Order, Plan, Purpose
+from lynceus.trial.outcome import End, FailureReason, Observation, Outcome, TrainingTarget
+from lynceus.trial.record import Record, RequestedState
+from lynceus.trial.stop import Stopped, StopReason
+from lynceus.trial.trial import ENDS, Trial, TrialState, checked_metrics, checked_progress, measured, member
+
+
+class Study(StudyView):
+    """A problem, a policy and a journal of what happened.
+
+    >>> import lynceus
+    >>> space = lynceus.Space.build([lynceus.Categorical("vm", ["small", "large"])], price="0.1 if vm == 'small' else 0.3")
+    >>> study = lynceus.create_study(space=space, constraints=["runtime <= 10m"], budget="$1", policy="sweep")
+    >>> while (trial := study.ask()) is not None:
+    ...     needed = {"small": 900.0, "large": 400.0}[trial.params["vm"]]
+    ...     if trial.timeout is not None and needed > trial.timeout:
+    ...         study.tell(trial, runtime=trial.timeout, state="TIMEOUT")
+    ...     else:
+    ...         study.tell(trial, runtime=needed)
+    >>> study.best_params, round(study.best_value, 4), study.reason
+    ({'vm': 'large'}, 0.0333, 'every configuration has been run')
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Policy,
+        *,
+        seed: int = 0,
+        name: str = "study",
+        journal: Journal | None = None,
+        clock: Clock | None = None,
+        retry_rules: RetryRules | None = None,
+    ) -> None:
+        self._journal: Journal = MemoryJournal() if journal is None else journal
+        super().__init__(problem, policy, self._journal.record, seed=seed, name=name, retry_rules=retry_rules)
+        self._clock: Clock = WallClock() if clock is None else clock
+        self._began = self._clock.now()
+        self._waiting: Stopped | None = None
+        self._deciding_s = 0.0
+        self._runs = StudyRuns(problem, policy, self.retry_rules, self._journal, self._order)
+
+    @property
+    def record(self) -> Record:
+        """Everything that is written down about the study, as of the last read or write."""
+        return self._journal.record
+
+    @property
+    def journal(self) -> Journal:
+        """Where the study is written down."""
+        return self._journal
+
+    @property
+    def runs(self) -> StudyRuns:
+        """The side of the study that executors use."""
+        return self._runs
+
+    @property
+    def deciding_s(self) -> float:
+        """Seconds that all decisions of this object took so far."""
+        return self._deciding_s
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """Why the study ended, or why it waits for open trials; None while it goes on."""
+        return self.record.stopped or self._waiting
+
+    def snapshot(self) -> StudyView:
+        """The study as it is now, for readers: it never changes, and several threads may look at it."""
+        return StudyView(
+            self.problem,
+            self.policy,
+            self.record,
+            seed=self.seed,
+            name=self.name,
+            retry_rules=self.retry_rules,
+            elapsed_s=self._elapsed(),
+        )
+
+    def _elapsed(self) -> float:
+        return self._clock.now() - self._began
+
+    # Asking
+
+    def ask(self) -> Trial | None:
+        """The next trial; None when the study is over (`reason` says why) or must wait for open trials."""
+        order = self._order(slots=1)
+        return None if order is None else Trial.of(self.problem, order)
+
+    def _order(self, slots: int) -> Order | None:
+        journal = self._journal
+        with journal.exclusive():
+            began = time.perf_counter()
+            step = self.next_step(slots=slots)
+            self._deciding_s += time.perf_counter() - began
+            if step.queue != self.record.queue:
+                journal.enqueued(step.queue)
+            if isinstance(step.decision, Order):
+                self._waiting = None
+                journal.ordered(step.decision, self.problem.space.point(step.decision.row))
+                return step.decision
+            self._waiting = step.decision
+            if not self.record.open_runs and self.record.stopped is None:
+                journal.closed(step.decision)
+            return None
+
+    def enqueue_trial(self, params: Mapping[str, object]) -> None:
+        """Run this configuration next, before anything that the policy would choose."""
+        expect(params, Mapping, "enqueue_trial: params", "a mapping such as {'nodes': 4}")
+        row = self.problem.space.row(dict(params))
+        with self._journal.exclusive():
+            self._journal.enqueued((*self.record.queue, row))
+
+    def stop(self, reason: str = "stopped by the user", *, kill: bool = False) -> None:
+        """Start no further trial; open ones finish, or end now with `kill`. A study that is over stays as it ended."""
+        with self._journal.exclusive():
+            if not self.over:
+                requested = RequestedState.KILL if kill else RequestedState.STOP
+                self._journal.closed(Stopped(StopReason.USER, reason), requested)
+
+    def stop_trial(self, trial: Trial | int) -> None:
+        """End one open trial; its worker notices within seconds, ends it and settles it as stopped by the user."""
+        with self._journal.exclusive():
+            self._journal.request_cancel(self._open_order(trial, "stop_trial").number)
+
+    def resume(self, add_usd: float = 0.0) -> None:
+        """Go on after a stop, a pause or a spent budget, perhaps with more money."""
+        if not (math.isfinite(add_usd) and add_usd >= 0):
+            raise InputError(f"resume: {add_usd!r} dollars cannot be added; give 0 or more.")
+        self._waiting = None
+        with self._journal.exclusive():
+            self._journal.resumed(add_usd)
+
+    # Telling
+
+    def tell(
+        self,
+        trial: Trial | int,
+        *,
+        runtime: float | str | None = None,
+        state: TrialState | str = TrialState.COMPLETE,
+        reason: FailureReason | str | None = None,
+        charged: float | str | None = None,
+        metrics: Mapping[str, float] | None = None,
+        progress: Sequence[tuple[float, float]] = (),
+        detail: str = "",
+        **more_metrics: float,
+    ) -> None:
+        """How a trial went: its running time and metrics. `charged` overrides what the tariff says, when the real bill is known."""
+        self._journal.refresh()
+        order = self._open_order(trial)
+        state = member(TrialState, str(state), "state")
+        if state is TrialState.RUNNING:
+            raise InputError(f"tell: trial {order.number} is running already; tell COMPLETE, TIMEOUT or FAIL.")
+        if runtime is None and state is not TrialState.FAIL:
+            raise InputError(f"tell: trial {order.number} needs its running time, for example runtime='12m'.")
+        seconds = 0.0 if runtime is None else parse_duration(runtime, f"tell: the runtime of trial {order.number}")
+        if seconds == 0.0 and state is TrialState.COMPLETE:
+            raise InputError(
+                f"tell: trial {order.number} is said to have completed in 0 seconds; give the measured running time."
+            )
+        price = float(self.problem.price[order.row])
+        usd = (
+            self.problem.billing.charge(seconds, price, boots=order.boots)
+            if charged is None
+            else parse_money(charged, "tell: charged")
+        )
+        blame = None
+        if state is TrialState.FAIL:
+            blame = member(FailureReason, str(reason or "job").lower(), "reason")
+        elif reason is not None:
+            raise InputError(
+                f"tell: reason {str(reason)!r} came with state {state}; only a trial that failed has a reason."
+            )
+        reported = checked_metrics({**(metrics or {}), **more_metrics}, order.number)
+        outcome = Outcome(ENDS[state], seconds, usd, reported, checked_progress(progress, order.number), blame, detail)
+        self.runs.settle(order, outcome)
+
+    def add_trial(
+        self, params: Mapping[str, object], *, runtime: float | str, metrics: Mapping[str, float] | None = None
+    ) -> None:
+        """A past measurement as free knowledge: nothing is charged, nothing is run."""
+        self.add_trials([(params, runtime, metrics or {})])
+
+    def add_trials(self, past: Iterable[tuple[Mapping[str, object], float | str, Mapping[str, float]]]) -> None:
+        """Many past measurements at once, each as (configuration, runtime, metrics): all are kept, or none."""
+        space = self.problem.space
+        with self._journal.exclusive():
+            observations: list[Observation] = []
+            for number, (params, runtime, metrics) in enumerate(past, self.record.started):
+                expect(params, Mapping, "add_trial: params", "a mapping such as {'nodes': 4}")
+                row, seconds = space.row(dict(params)), parse_duration(runtime, "add_trial: runtime")
+                if seconds == 0.0:
+                    raise InputError("add_trial: a run of 0 seconds came; give the measured running time.")
+                order = Order(
+                    number, row, math.inf, 0.0, Plan(row, why="imported", stoppable=False, purpose=Purpose.IMPORT)
+                )
+                reported = checked_metrics(metrics, number)
+                target = TrainingTarget(seconds, reported)
+                observations.append(Observation(order, Outcome(End.FINISHED, seconds, 0.0, reported), target))
+            self._journal.imported(observations, [space.point(seen.row) for seen in observations])
+
+    def optimize(self, objective: Callable[[Trial], float | Mapping[str, float]], n_trials: int | None = None) -> None:
+        """Ask, call, tell until the study ends. `objective` returns seconds, or a mapping with `runtime` and metrics.
+
+        It must itself respect `trial.timeout`; a run that reports the timeout or more counts as stopped by it.
+        """
+        done = 0
+        while (n_trials is None or done < n_trials) and (trial := self.ask()) is not None:
+            runtime, state, metrics = measured(trial, objective(trial))
+            self.tell(trial, runtime=runtime, state=state, metrics=metrics)
+            done += 1
+
+    def _open_order(self, trial: Trial | int, action: str = "tell") -> Order:
+        expect(trial, (Trial, int), f"{action}: trial", "what ask() returned, or its number,")
+        number = trial if isinstance(trial, int) else trial.number
+        for order in self.pending:
+            if order.number == number:
+                return order
+        if any(seen.order.number == number for seen in self.observations):
+            raise InputError(f"{action}: trial {number} has been told already; a trial is told once.")
+        raise InputError(f"{action}: trial {number} was never asked for; call ask() first and tell what it returned.")

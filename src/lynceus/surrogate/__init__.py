@@ -1,1 +1,0 @@
-"""Models of a job: each maps a situation to a belief about every configuration."""

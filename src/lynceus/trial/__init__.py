@@ -1,0 +1,1 @@
+"""One run of a configuration: what was planned and ordered, what happened, and what a model learns from it."""

@@ -1,0 +1,149 @@
+"""A trial as the user sees it."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from lynceus.errors import InputError
+from lynceus.problem.problem import Problem
+from lynceus.trial.order import Order
+from lynceus.trial.outcome import End, Observation
+
+_E = TypeVar("_E", bound=enum.StrEnum)
+
+
+class TrialState(enum.StrEnum):
+    """The state of a trial: Optuna's states, and TIMEOUT for runs that were stopped (the model learns a lower bound)."""
+
+    RUNNING = "RUNNING"
+    COMPLETE = "COMPLETE"
+    TIMEOUT = "TIMEOUT"
+    FAIL = "FAIL"
+
+
+ENDS = {TrialState.COMPLETE: End.FINISHED, TrialState.TIMEOUT: End.TIMEOUT, TrialState.FAIL: End.FAILED}
+STATES = {end: state for state, end in ENDS.items()}
+"""The state of a trial by how its run ended."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration to run."""
+
+    number: int
+    params: Mapping[str, object]
+    timeout: float | None
+    """Stop the run after so many seconds; None: let it finish."""
+    why: str
+    """Why this configuration, in one clause."""
+    price_usd_per_hour: float
+    max_charge_usd: float | None
+    """The most that this trial can be charged; reserved in the budget until it is told."""
+
+    @classmethod
+    def of(cls, problem: Problem, order: Order) -> Trial:
+        """An order as the user sees it."""
+        unlimited = math.isinf(order.timeout_s)
+        return cls(
+            number=order.number,
+            params=problem.space.point(order.row),
+            timeout=None if unlimited else order.timeout_s,
+            why=order.plan.why,
+            price_usd_per_hour=float(problem.price[order.row]) * 3600,
+            max_charge_usd=None if unlimited else order.reserved_usd,
+        )
+
+
+@dataclass(frozen=True)
+class TrialSummary:
+    """A trial with what is known of it: how it ended, or that it runs."""
+
+    number: int
+    params: Mapping[str, object]
+    state: TrialState
+    runtime_s: float | None
+    """None while it runs, as in the fields below."""
+    cost_usd: float | None
+    """What a run of this configuration costs; None also when the run did not finish."""
+    charged_usd: float | None
+    """What this trial was charged."""
+    keeps_constraints: bool | None
+    metrics: Mapping[str, float]
+    reason: str | None = None
+    """Why it failed, if it did."""
+    detail: str = ""
+    why: str = ""
+    """Why this configuration was tried."""
+
+
+def summary_of(problem: Problem, seen: Observation) -> TrialSummary:
+    """A trial that has settled."""
+    outcome, row = seen.outcome, seen.row
+    done = outcome.end is End.FINISHED
+    return TrialSummary(
+        seen.order.number,
+        problem.space.point(row),
+        STATES[outcome.end],
+        outcome.seconds,
+        problem.cost(row, outcome.seconds) if done else None,
+        outcome.charged_usd,
+        problem.meets_constraints(row, outcome.seconds, outcome.metrics) if done else None,
+        dict(outcome.metrics),
+        None if outcome.reason is None else str(outcome.reason),
+        outcome.detail,
+        seen.order.plan.why,
+    )
+
+
+def open_trial(problem: Problem, order: Order) -> TrialSummary:
+    """A trial that runs."""
+    params = problem.space.point(order.row)
+    return TrialSummary(order.number, params, TrialState.RUNNING, None, None, None, None, {}, why=order.plan.why)
+
+
+def member(kind: type[_E], text: str, field: str) -> _E:
+    """A member of an enumeration by its value; an error lists the known values."""
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(f"tell: {field} {text!r} is unknown; use one of {', '.join(kind)}.") from None
+
+
+def measured(trial: Trial, result: float | Mapping[str, float]) -> tuple[float, TrialState, dict[str, float]]:
+    """What a function that ran a trial returned, as running time in seconds, state and metrics."""
+    values = dict(result) if isinstance(result, Mapping) else {"runtime": float(result)}
+    if "runtime" not in values:
+        raise InputError(
+            f"optimize: the function returned {sorted(values)} for trial {trial.number}; it must return 'runtime' in seconds."
+        )
+    runtime = values.pop("runtime")
+    stopped = trial.timeout is not None and runtime >= trial.timeout
+    return runtime, TrialState.TIMEOUT if stopped else TrialState.COMPLETE, values
+
+
+def checked_metrics(metrics: Mapping[str, float], number: int) -> dict[str, float]:
+    """Finite numbers by name."""
+    for name, value in metrics.items():
+        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+            raise InputError(f"tell: metric {name!r} of trial {number} is {value!r}; report a finite number.")
+    return {name: float(value) for name, value in metrics.items()}
+
+
+def checked_progress(progress: Sequence[tuple[float, float]], number: int) -> tuple[tuple[float, float], ...]:
+    """Progress as pairs of finite numbers; anything else is an input error."""
+    try:
+        pairs = tuple((float(seconds), float(value)) for seconds, value in progress)
+    except (TypeError, ValueError):
+        pairs = ((math.nan, math.nan),)
+    if not all(math.isfinite(each) for pair in pairs for each in pair):
+        raise InputError(
+            f"tell: the progress of trial {number} must be (seconds, progress) pairs of finite numbers, "
+            "for example [(30, 0.1), (60, 0.2)]."
+        )
+    return pairs

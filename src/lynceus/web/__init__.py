@@ -1,1 +1,0 @@
-"""Studies in a browser and as an HTTP API: `lynceus dashboard`, or `lynceus.web.app.create_app` behind a server of your own."""

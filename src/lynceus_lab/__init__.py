@@ -1,0 +1,1 @@
+"""The laboratory: declared experiments on measured tables, compared with what was published."""

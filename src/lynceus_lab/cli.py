@@ -1,0 +1,228 @@
+"""`lynceus lab`: run declared experiments and compare them with what was published."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lynceus.errors import InfrastructureError, InputError
+
+if TYPE_CHECKING:
+    from lynceus_lab.cell import Done
+    from lynceus_lab.engines import Crashed
+    from lynceus_lab.experiment import Experiment
+
+STORE = Path(".lynceus/lab")
+"""The default folder of traces."""
+_FEW_SEEDS = 2
+"""Seeds of `--quick` for an experiment that is not part of the quick set."""
+_EVERY_S = 30.0
+"""Seconds between two lines of progress where there is no terminal."""
+
+lab = typer.Typer(
+    name="lab",
+    help="Reproduce published experiments on measured tables.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Names = Annotated[list[str] | None, typer.Argument(help="Shipped experiments (see 'lynceus lab list') or YAML files.")]
+StoreFolder = Annotated[Path, typer.Option("--store", help="The folder of traces.")]
+
+
+@lab.command("list")
+def listing() -> None:
+    """List the experiments."""
+    from rich.table import Table
+
+    from lynceus.cli.output import console
+    from lynceus_lab.experiment import load_experiment, shipped_experiments
+
+    table = Table("experiment", "source", "what it shows", "cells", "quick seeds")
+    for name in shipped_experiments():
+        experiment = load_experiment(name)
+        spec = experiment.spec
+        table.add_row(name, spec.source, spec.title, f"{len(experiment.cells()):,}", str(spec.quick or "–"))
+    console().print(table)
+
+
+@lab.command("run")
+def run(
+    names: Names = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help=f"Run the quick set; for named experiments, the seeds of the quick set, or {_FEW_SEEDS} if they are not part of it.",
+        ),
+    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All shipped experiments.")] = False,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds instead of the experiment's own.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="Only this policy, by its label; may be repeated.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="local, ray, or ray://HOST:PORT.")] = "local",
+    workers: Annotated[int, typer.Option(help="Processes of the local engine.")] = 1,
+    store: StoreFolder = STORE,
+) -> None:
+    """Run the missing cells of experiments; after an interruption, the next call continues."""
+    from lynceus_lab.campaign import run_cells
+    from lynceus_lab.engines import engine_named
+    from lynceus_lab.trace_store import Store
+
+    chosen = chosen_experiments(names, quick=quick, everything=everything)
+    if seeds is not None and seeds < 1:
+        raise InputError(f"--seeds: got {seeds}; give at least 1.")
+    _check_labels(policy or [], chosen)
+    cells = [
+        cell
+        for each in chosen
+        for cell in each.cells(
+            seeds or (min(each.spec.quick or _FEW_SEEDS, each.spec.seeds) if quick else None), policy or ()
+        )
+    ]
+    kept, how = Store(store), engine_named(engine, workers)
+    missing = len(kept.missing(cells))
+    with _progress(missing) as report:
+        ran = run_cells(cells, how, kept, report)
+    typer.echo(
+        f"{ran.asked:,} cells: {ran.found:,} were there already, {ran.made:,} were run now, {len(ran.crashed)} crashed."
+    )
+    if ran.crashed:
+        first = ran.crashed[0]
+        raise InfrastructureError(
+            f"lab: {len(ran.crashed)} cells crashed, the first on {first.cell.setting.job} with seed {first.cell.seed}: "
+            f"{first.reason}; all others are stored, run the command again to retry."
+        )
+
+
+def chosen_experiments(names: list[str] | None, *, quick: bool | None, everything: bool) -> list[Experiment]:
+    """The experiments that a command line names; `quick` is None for commands without that option."""
+    from lynceus_lab.experiment import load_experiment, shipped_experiments
+
+    _check_data_folder()
+    if names:
+        return [load_experiment(name) for name in names]
+    if not (quick or everything):
+        options = "--all" if quick is None else "--quick or --all"
+        raise InputError(f"lab: no experiment was named; 'lynceus lab list' shows them, or give {options}.")
+    every = [load_experiment(name) for name in shipped_experiments()]
+    return every if everything else [each for each in every if each.spec.quick]
+
+
+def _check_data_folder() -> None:
+    """Report a wrong folder of tables at once, not table by table during a long campaign."""
+    named = os.environ.get("LYNCEUS_DATA")
+    if named and not Path(named).is_dir():
+        raise InputError(f"LYNCEUS_DATA: {Path(named).absolute()} is not a folder; set it to the folder of the tables.")
+
+
+def _check_labels(labels: list[str], experiments: list[Experiment]) -> None:
+    from lynceus.errors import hint
+
+    known = list(dict.fromkeys(label for each in experiments for label in each.policies))
+    for label in labels:
+        if label not in known:
+            raise InputError(f"--policy: none of the experiments has a policy {label!r}{hint(label, known)}")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[Done | Crashed], None]]:
+    """A progress bar on a terminal, occasional lines elsewhere; both on stderr."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines(total)
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda result: bar.update(
+            task, advance=1, description=f"{result.cell.setting.job}, seed {result.cell.seed}"
+        )
+
+
+def _lines(total: int) -> Callable[[Done | Crashed], None]:
+    from lynceus.problem.units import format_duration
+
+    began = last = time.monotonic()
+    count = 0
+
+    def report(result: Done | Crashed) -> None:
+        nonlocal last, count
+        count += 1
+        now = time.monotonic()
+        if now - last >= _EVERY_S or count == total:
+            last = now
+            left = format_duration(round((now - began) / count * (total - count)))
+            typer.echo(f"{count:,} of {total:,} cells, about {left} left", err=True)
+
+    return report
+
+
+@lab.command("verify")
+def verify(
+    names: Names = None,
+    everything: Annotated[bool, typer.Option("--all", help="All shipped experiments.")] = False,
+    per: Annotated[
+        int,
+        typer.Option(help="Cells of every setting to run again: the longest one, and others down to the shortest."),
+    ] = 2,
+    store: StoreFolder = STORE,
+) -> None:
+    """Run again some cells whose traces are from other code; if they are equal, adopt the other traces of their setting."""
+    from lynceus_lab.trace_store import Store
+    from lynceus_lab.verify import Verified
+    from lynceus_lab.verify import verify as verified
+
+    if per < 1:
+        raise InputError(f"--per: got {per}; give at least 1.")
+
+    def report(one: Verified) -> None:
+        if one.differing:
+            name = one.setting.written()["policy"]
+            label = name if isinstance(name, str) else name.get("name", "policy")
+            typer.echo(f"{one.setting.job}, {label}, seed {one.differing[0]}: today's code decides differently.")
+
+    found = verified(chosen_experiments(names, quick=None, everything=everything), Store(store), per, report)
+    same = [one for one in found if not one.differing]
+    typer.echo(
+        f"{len(found)} settings had only traces of other code: {len(same)} still give equal traces "
+        f"({sum(one.adopted for one in same):,} further traces adopted), {len(found) - len(same)} do not."
+    )
+
+
+@lab.command("report")
+def report(
+    names: Names = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the experiments of the quick set.")] = False,
+    store: StoreFolder = STORE,
+    summaries: Annotated[Path, typer.Option(help="The folder of summaries (JSON and CSV).")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="The folder of pages and figures.")] = Path(".lynceus/results"),
+    page: Annotated[Path | None, typer.Option(help="The page of all claims; by default results.md in --out.")] = None,
+    svg: Annotated[bool, typer.Option("--svg/--no-svg", help="Also save figures as SVG.")] = True,
+) -> None:
+    """Summarise the traces, and write all claims with our numbers, tables and figures.
+
+    Experiments without traces keep their stored summaries.
+    """
+    from lynceus_lab.experiment import shipped_experiments
+    from lynceus_lab.report import read_summaries, write_pages, write_summaries
+    from lynceus_lab.trace_store import Store
+
+    experiments = chosen_experiments(names, quick=quick, everything=not quick)
+    written = write_summaries(experiments, Store(store), summaries)
+    overview = page or out / "results.md"
+    found = read_summaries(summaries, list(shipped_experiments()))
+    write_pages(found, out, overview, ("png", "svg") if svg else ("png",))
+    typer.echo(
+        f"{len(written)} summaries written to {summaries}, {len(found)} pages to {out}; all claims are in {overview}."
+    )

@@ -1,0 +1,100 @@
+"""Replay a table with a peer library, through its own ask and tell."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from lynceus.errors import InfrastructureError
+from lynceus.models.state import State
+from lynceus.policy.designs import LatinHypercube
+from lynceus.replay.job import ReplayJob
+from lynceus.replay.run import Replay, Step, Until, target_cno
+from lynceus.replay.score import TOLERANCE, true_value
+from lynceus.space.column import IntArray
+from lynceus.trial.order import Order, Plan
+from lynceus.trial.outcome import End, Observation, Observations, Outcome, TrainingTarget
+from lynceus_lab.peers.catalog import Peer
+from lynceus_lab.peers.process import PeerProcess
+
+
+def replay_peer(job: ReplayJob, peer: Peer, seed: int, *, until: Until = "optimum") -> Replay:
+    """Let a peer explore the table once: the initial samples of our presets, then its own suggestions."""
+    target = target_cno(until) * (1 + TOLERANCE)
+    process = PeerProcess.of(peer)
+    process.send(start=_description(job, peer, seed))
+    steps: list[Step] = []
+    open_rows = set(range(len(job.problem.space)))
+    max_trials = job.problem.budget.trials or len(open_rows)
+    spent, cno = 0.0, math.inf
+    design = _initial_rows(job, seed)
+    while open_rows and len(steps) < max_trials and cno > target:
+        began = time.perf_counter()
+        modelled = not design
+        row = int(process.send(ask=sorted(open_rows))["row"]) if modelled else design.pop(0)
+        decision_s = time.perf_counter() - began
+        if row not in open_rows:
+            raise InfrastructureError(f"peer {peer.name}: it suggested row {row}, which is not open.")
+        seconds = float(job.measurements.seconds[row])
+        charged = job.problem.cost(row, seconds)
+        if spent + charged > job.problem.budget.usd:
+            break
+        spent += charged
+        open_rows.remove(row)
+        value = true_value(job.problem, job.measurements, row)
+        cno = cno if value is None else min(cno, job.optimum.cno(value))
+        process.send(tell={"row": row, "seconds": seconds, "usd": charged})
+        point = job.problem.space.point(row)
+        steps.append(Step(point, "COMPLETE", charged, spent, cno, decision_s, row, seconds, seconds, modelled))
+    if cno <= target:
+        return Replay(peer.name, seed, tuple(steps), "the target was reached", None)
+    return Replay(peer.name, seed, tuple(steps), "no configuration or no money was left", cno)
+
+
+def _initial_rows(job: ReplayJob, seed: int) -> list[int]:
+    """The initial samples of our own presets for this seed."""
+    design, rows = LatinHypercube(), []
+    observations: Observations = ()
+    while (plan := design(State.present(job.problem, observations), None, seed)) is not None:
+        rows.append(plan.row)
+        seconds = float(job.measurements.seconds[plan.row])
+        order = Order(len(observations), plan.row, math.inf, 0.0, Plan(plan.row, why="initial"))
+        observations = (*observations, Observation(order, Outcome(End.FINISHED, seconds, 0.0), TrainingTarget(seconds)))
+    return rows
+
+
+def _description(job: ReplayJob, peer: Peer, seed: int) -> dict[str, Any]:
+    """What a peer knows about a job: the points, their features, the deadline, but no running times."""
+    space, deadline = job.problem.space, job.problem.deadline_s
+    free = independent(space.codes)
+    return {
+        "peer": peer.name,
+        "seed": seed,
+        "parameters": [
+            {"name": one.name, "ordered": type(one).__name__ != "Categorical", "values": len(one.values)}
+            for one in (space.parameters[place] for place in free)
+        ],
+        "codes": space.codes[:, free].tolist(),
+        "features": space.features.tolist(),
+        "kinds": list(space.feature_kinds),
+        "deadline": deadline if math.isfinite(deadline) else None,
+    }
+
+
+def independent(codes: IntArray) -> list[int]:
+    """Indices of parameters that identify all points `[rows, parameters]`; the others follow from them, as the disk of a machine does.
+
+    Libraries search the full product of their parameters, so they are given only independent ones.
+
+    >>> independent(np.array([[0, 0, 0], [0, 1, 0], [1, 0, 1]]))
+    [0, 1]
+    """
+    kept = list(range(codes.shape[1]))
+    for place in reversed(kept):
+        rest = [other for other in kept if other != place]
+        if rest and len(np.unique(codes[:, rest], axis=0)) == len(codes):
+            kept = rest
+    return kept

@@ -1,0 +1,92 @@
+"""Job files that were edited after their study had been created."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_jobs import JOB
+from lynceus.storage.sql.storage import Storage
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def test_another_space_is_refused_for_an_existing_study(lynceus, here: Path) -> None:
+    lynceus("run", "job.yaml", "-y")
+    (here / "job.yaml").write_text(
+        (here / "job.yaml").read_text().replace("[1, 2, 4]", "[1, 2, 8]").replace("threads: 4", "threads: 8")
+    )
+    code, _, err = lynceus("run", "job.yaml", "-y")
+    assert code == 2
+    assert "space.threads is " in err
+    assert "give the job another name" in err
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("100 USD", "200 USD", "budget.cost is 200 USD here and 100 USD in the study"),
+        ("max_trials: 6", "max_trials: 9", "budget.max_trials is 9 here and 6 in the study"),
+        (
+            "policy: sweep",
+            "policy: lynceus\nseed: 3",
+            "policy is lynceus here and sweep in the study, seed is 3 here and 0",
+        ),
+        (
+            "timeout: none",
+            "timeout: none, max_duration: 1h",
+            "trial.max_duration is 1h here and not given in the study",
+        ),
+        ("policy: sweep", "policy: sweep\nexecutor: slurm", "executor.kind is slurm here and local in the study"),
+        ("36.0 * threads", "35.0 * threads", "lynceus prices apply job.yaml"),
+    ],
+)
+def test_edits_that_a_study_refuses_are_named(lynceus, here: Path, before: str, after: str, said: str) -> None:
+    lynceus("run", "job.yaml", "-y")
+    (here / "job.yaml").write_text(JOB.replace(before, after))
+    for command in (["run", "job.yaml", "-y"], ["resume", "job.yaml"]):
+        code, _, err = lynceus(*command)
+        assert (code, said in err, err.count("\n")) == (2, True, 1), err
+    code, out, err = lynceus("best", "job.yaml", "-o", "json")
+    assert (code, json.loads(out)["study"]) == (0, "toy")
+    assert "job.yaml has changed since" in err
+    assert "job.yaml has changed since" in lynceus("status", "job.yaml")[2]
+
+
+def test_a_corrected_command_is_adopted_and_recorded(lynceus, here: Path) -> None:
+    right = JOB.replace("grace: 100ms", "grace: 100ms, max_failures: 1")
+    wrong = right.replace("quality: $((", "qualty: $((")
+    (here / "job.yaml").write_text("setup: echo once >> setups\n" + wrong)
+    assert lynceus("run", "job.yaml", "-y")[0] == 4
+    (here / "job.yaml").write_text("setup: echo twice >> setups\n" + right)
+    code, out, err = lynceus("resume", "job.yaml")
+    assert code == 0, out + err
+    assert "toy: trials from now on follow the changed file (setup, run);" in err
+    assert (here / "setups").read_text().split() == ["once", "twice"]
+    with Storage("sqlite:///lynceus.db") as storage:
+        revised = [event.detail for event in storage.events("toy") if event.kind == "revised"]
+        assert "qualty" not in storage.load_study("toy").document["job"]["run"]
+    assert len(revised) == 1
+    assert "changed" not in lynceus("best", "job.yaml")[2]
+    assert "changed" not in lynceus("resume", "toy")[2]
+
+
+def test_the_file_may_state_the_added_money(lynceus, here: Path) -> None:
+    lynceus("run", "job.yaml", "-y")
+    lynceus("resume", "toy", "--add-budget", "5 USD")
+    (here / "job.yaml").write_text(JOB.replace("100 USD", "105 USD"))
+    code, _, err = lynceus("run", "job.yaml", "-y")
+    assert (code, "budget" in err) == (0, False)
+    assert json.loads(lynceus("status", "toy", "-o", "json")[1])["budget_usd"] == 105
+
+
+def test_applying_prices_does_not_change_the_budget(lynceus, here: Path) -> None:
+    lynceus("run", "job.yaml", "-y")
+    (here / "job.yaml").write_text(JOB.replace("100 USD", "200 USD").replace("36.0 *", "35.0 *"))
+    code, _, err = lynceus("prices", "apply", "job.yaml")
+    assert (code, "budget.cost is 200 USD here" in err) == (2, True)
+    (here / "job.yaml").write_text(JOB.replace("36.0 *", "35.0 *"))
+    assert lynceus("prices", "apply", "job.yaml")[0] == 0
+    assert lynceus("run", "job.yaml", "-y")[0] == 0

@@ -1,0 +1,209 @@
+"""Stopping rules: when they stop, when they continue, and their reasons."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from lynceus.models.state import State
+from lynceus.policy.interfaces import Stop
+from lynceus.policy.stopping import (
+    AllOf,
+    AnyOf,
+    FutureUses,
+    GittinsStop,
+    MaxTrials,
+    Never,
+    ProteusStop,
+    SmallImprovement,
+    TotalBudget,
+)
+from lynceus.testing.job import small_job
+from lynceus.trial.order import Plan
+from lynceus.trial.outcome import Observation
+
+JOB = small_job("runtime <= 30m")
+RUNS = JOB.finished(JOB.order_of_runs[:8])
+HERE = State.present(JOB.problem, RUNS)
+BEST = float(HERE.best[0])
+EMPTY = State.present(JOB.problem, ())
+
+
+def plan(gain: float = math.nan, rate: float = math.nan) -> Plan:
+    return Plan(0, why="tested", best_gain=gain, best_rate=rate)
+
+
+def planned(runs: tuple[Observation, ...], **gains: list[float]) -> tuple[Observation, ...]:
+    """The same runs, planned with these largest improvements."""
+    names = {"gain": "best_gain", "rate": "best_rate"}
+    for name, values in gains.items():
+        runs = tuple(
+            replace(seen, order=replace(seen.order, plan=replace(seen.order.plan, **{names[name]: value})))
+            for seen, value in zip(runs, values, strict=True)
+        )
+    return runs
+
+
+@dataclass(frozen=True)
+class Says:
+    reason: str | None
+
+    def __call__(self, state: State, plan: Plan | None) -> str | None:
+        return self.reason
+
+
+def test_never() -> None:
+    assert Never()(HERE, plan(0.0, 0.0)) is None
+
+
+@pytest.mark.parametrize(("share", "fires"), [(0.0099, True), (0.0101, False), (0.0, True)])
+def test_small_improvement(share: float, fires: bool) -> None:
+    reason = SmallImprovement()(HERE, plan(share * BEST))
+    words = f"the largest expected improvement is {share:.2%} of the incumbent, under 1.00%"
+    assert reason == (words if fires else None)
+
+
+def test_small_improvement_needs_enough_runs_an_incumbent_and_a_model() -> None:
+    assert SmallImprovement(0.1, after=9)(HERE, plan(0.0)) is None
+    assert SmallImprovement(0.1, after=8)(HERE, plan(0.0)) is not None
+    assert SmallImprovement()(EMPTY, plan(0.0)) is None
+    assert SmallImprovement()(HERE, plan()) is None
+    assert SmallImprovement()(HERE, None) is None
+
+
+def test_small_improvement_of_a_maximised_metric_is_relative() -> None:
+    job = small_job("runtime <= 30m", objective="maximize accuracy")
+    here = State.present(job.problem, job.finished(job.order_of_runs[:8]))
+    best = -float(here.best[0])
+    assert 0.8 < best < 1.0
+    assert SmallImprovement(0.01)(here, plan(0.009 * best)) is not None
+    assert SmallImprovement(0.01)(here, plan(0.011 * best)) is None
+
+
+def proteus(gains: list[float], now: float) -> str | None:
+    """The reason when the incumbent ran first and these improvements came last."""
+    runs = sorted(RUNS, key=lambda seen: seen.outcome.charged_usd != BEST)
+    observations = planned(tuple(runs), gain=[math.nan] * (8 - len(gains)) + gains)
+    return ProteusStop(0.01)(State.present(JOB.problem, observations), plan(now))
+
+
+def test_proteus_stops_when_improvements_fell_twice_and_the_last_run_did_not_improve() -> None:
+    assert proteus([0.3 * BEST, 0.2 * BEST], 0.005 * BEST) == (
+        "expected improvement fell twice to 0.50% of the incumbent and the last run improved it by 0.00%, both under 1.00%"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gains", "now"),
+    [
+        ([0.3, 0.2], 0.02),
+        ([0.2, 0.3], 0.005),
+        ([0.004, 0.003], 0.005),
+        ([0.2], 0.005),
+        ([], 0.005),
+    ],
+    ids=["still large", "rose before", "rises now", "one", "none"],
+)
+def test_proteus_continues(gains: list[float], now: float) -> None:
+    assert proteus([gain * BEST for gain in gains], now * BEST) is None
+
+
+def test_proteus_continues_after_an_improvement() -> None:
+    good = next(seen for seen in RUNS if seen.outcome.charged_usd == BEST)
+    rest = tuple(seen for seen in RUNS if seen is not good)
+    observations = planned((*rest, good), gain=[math.nan] * 6 + [0.3 * BEST, 0.2 * BEST])
+    assert ProteusStop(0.01)(State.present(JOB.problem, observations), plan(0.005 * BEST)) is None
+
+
+def test_proteus_with_a_best_value_of_zero() -> None:
+    job = small_job(objective="minimize accuracy")
+    perfect = tuple(
+        replace(seen, outcome=replace(seen.outcome, metrics={"accuracy": 0.0})) for seen in job.finished([1, 2, 3])
+    )
+    observations = planned(perfect, gain=[math.nan, 3.0, 2.0])
+    assert ProteusStop()(State.present(job.problem, observations), plan(1.0)) is None
+
+
+@pytest.mark.parametrize(("runs", "share", "fires"), [(9, 0.0999, True), (9, 0.1001, False), (99, 0.05, False)])
+def test_future_uses(runs: int, share: float, fires: bool) -> None:
+    reason = FutureUses(runs)(HERE, plan(share * BEST))
+    words = f"the largest expected improvement, {share:.2%} of the incumbent, does not pay for itself over {runs} future runs"
+    assert reason == (words if fires else None)
+
+
+def test_total_budget() -> None:
+    spent = sum(seen.outcome.charged_usd for seen in RUNS)
+    enough = spent + 11 * BEST
+    assert TotalBudget(enough + 1e-9, runs=10)(HERE, plan()) is None
+    reason = TotalBudget(enough - 1e-6, runs=10)(HERE, plan())
+    assert reason == f"${spent:.2f} spent and 10 runs at ${BEST:.2f} reach the total of ${enough:.2f}"
+    assert TotalBudget(0.01, runs=10)(EMPTY, plan()) is None
+
+
+def test_max_trials() -> None:
+    assert MaxTrials(9)(HERE, plan()) is None
+    assert MaxTrials(8)(HERE, None) == "8 runs were started"
+
+
+def test_gittins_stops_when_a_dollar_of_search_saves_less_than_a_dollar() -> None:
+    rule = GittinsStop(future_runs=50.0)
+    assert rule(HERE, plan(rate=0.0201)) is None
+    assert rule(HERE, plan(rate=0.01)) == "one more dollar of search would save $0.5 over 50 future runs"
+    assert rule(EMPTY, plan(rate=0.0)) is None
+    assert rule(HERE, plan()) is None
+    assert rule(HERE, None) is None
+
+
+@pytest.mark.parametrize(
+    ("earlier", "fires"),
+    [([0.001, 0.001], True), ([0.5, 0.001], False), ([0.001, 0.5], False), ([math.nan, 0.001], False)],
+)
+def test_gittins_patience(earlier: list[float], fires: bool) -> None:
+    observations = planned(RUNS, rate=[math.nan] * 6 + earlier)
+    reason = GittinsStop(100.0, patience=3)(State.present(JOB.problem, observations), plan(rate=0.002))
+    assert (reason is not None) == fires
+
+
+def test_gittins_patience_needs_enough_plans() -> None:
+    observations = planned(RUNS[:1], rate=[0.0])
+    assert GittinsStop(100.0, patience=3)(replace(HERE, observations=observations), plan(rate=0.0)) is None
+
+
+def test_the_gittins_rule_is_the_index_against_the_incumbent() -> None:
+    """g(x) ≥ C* for all x, with λ = 1/n, is the same as n · max EI/E[charge] ≤ 1."""
+    from lynceus.acquisition.gittins import gittins_index
+    from lynceus.acquisition.improvement import expected_improvement
+    from lynceus.models.distribution import Normal
+
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        cost = Normal(rng.uniform(0.1, 0.6, 6), rng.uniform(0.01, 0.2, 6))
+        charge = np.asarray(cost.mean)
+        future = float(rng.uniform(1, 200))
+        index = gittins_index(cost, charge / future)
+        rate = float((expected_improvement(cost, BEST) / charge).max())
+        fires = GittinsStop(future)(HERE, plan(rate=rate)) is not None
+        assert fires == bool((index >= BEST).all())
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        (AnyOf((Says(None), Says("a"), Says("b"))), "a"),
+        (AnyOf((Says(None),)), None),
+        (AnyOf(()), None),
+        (AllOf((Says("a"), Says("b"))), "a; b"),
+        (AllOf((Says("a"), Says(None))), None),
+        (AllOf(()), None),
+        (AllOf((AnyOf((Says(None), Says("x"))), Says("y"))), "x; y"),
+    ],
+)
+def test_combinations(rule: Stop, reason: str | None) -> None:
+    assert rule(HERE, plan()) == reason
+
+
+def test_cherrypicks_rule() -> None:
+    rule = SmallImprovement(0.10, after=6)
+    assert rule(HERE, plan(0.05 * BEST)) == "the largest expected improvement is 5.00% of the incumbent, under 10.00%"
+    assert rule(replace(HERE, started=5), plan(0.05 * BEST)) is None

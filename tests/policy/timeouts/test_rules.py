@@ -1,0 +1,134 @@
+"""Timeout rules: min(C*/U, Tmax), checks at intervals, slack, and which runs they stop."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lynceus.models.state import State
+from lynceus.policy.timeouts.by_name import TIMEOUTS
+from lynceus.policy.timeouts.rules import IncumbentTimeout, NoTimeout
+from lynceus.policy.timeouts.timeout import Timeout
+from lynceus.problem.billing import Billing
+from lynceus.testing.job import SmallJob, small_job
+from lynceus.testing.timeouts import check_timeout
+from lynceus.trial.order import Plan
+from strategies import jobs
+
+
+def after(job: SmallJob, runs: int = 8) -> State:
+    return State.present(job.problem, job.finished(job.order_of_runs[:runs]))
+
+
+def plan(row: int, *, stoppable: bool = True) -> Plan:
+    return Plan(row, why="tested", stoppable=stoppable)
+
+
+@pytest.mark.parametrize("name", list(TIMEOUTS))
+def test_every_timeout_meets_the_contract(name: str) -> None:
+    check_timeout(TIMEOUTS[name])
+    check_timeout(Timeout(IncumbentTimeout(slack=1.5, every_s=30.0, first_runs_too=True), TIMEOUTS[name].censored))
+
+
+@pytest.mark.parametrize("row", [0, 9, 23])
+def test_a_run_is_stopped_when_it_costs_as_much_as_the_incumbent_or_is_late(row: int) -> None:
+    job = small_job("runtime <= 30m")
+    state = after(job)
+    price = float(job.problem.price[row])
+    feasible = [s for s in job.order_of_runs[:8] if job.measured.seconds[s] <= 1800]
+    best = min(job.problem.price[s] * job.measured.seconds[s] for s in feasible)
+    assert IncumbentTimeout()(state, plan(row)) == pytest.approx(min(best / price, 1800.0))
+    assert NoTimeout()(state, plan(row)) == math.inf
+
+
+def test_without_an_incumbent_only_the_deadline_stops() -> None:
+    assert IncumbentTimeout()(after(small_job("runtime <= 30m"), 0), plan(3)) == 1800.0
+    assert IncumbentTimeout()(after(small_job(), 0), plan(3)) == math.inf
+    assert IncumbentTimeout(measure="time", slack=2.0)(after(small_job("runtime <= 30m"), 0), plan(3)) == 1800.0
+
+
+@pytest.mark.parametrize("billing", [Billing(), Billing(granularity_s=60, minimum_s=60, boot_s=30, fee_usd=0.001)])
+def test_slack_without_an_incumbent_uses_the_deadline(billing: Billing) -> None:
+    job = small_job("runtime <= 30m", billing=billing)
+    assert IncumbentTimeout(slack=2.0)(after(job, 0), plan(3)) == 1800.0
+
+
+def test_slack_stretches_the_incumbent_and_never_the_deadline() -> None:
+    job = small_job("runtime <= 30m")
+    state = after(job)
+    best = float(state.best[0])
+    for row in range(24):
+        price = float(job.problem.price[row])
+        assert IncumbentTimeout(slack=1.5)(state, plan(row)) == pytest.approx(min(1.5 * best / price, 1800.0))
+
+
+def test_ituneds_rule_is_twice_the_time_of_the_incumbent() -> None:
+    job = small_job()
+    state = after(job)
+    rows = job.order_of_runs[:8]
+    best = min(rows, key=lambda row: job.problem.price[row] * job.measured.seconds[row])
+    timeout_s = IncumbentTimeout(slack=2.0, measure="time")(state, plan(0))
+    assert timeout_s == pytest.approx(2 * float(job.measured.seconds[best]))
+
+
+def test_the_time_of_the_incumbent_is_that_of_its_best_run() -> None:
+    """Where a row ran twice, its late run is no incumbent."""
+    job = small_job("runtime <= 30m")
+    fast = int(job.measured.seconds.argmin())
+    good = job.observation(1, fast)
+    late = replace(good, outcome=replace(good.outcome, seconds=9000.0))
+    problem = replace(job.problem, repeats=2)
+    timeout_s = IncumbentTimeout(slack=1.0, measure="time")(State.present(problem, (late, good)), plan(0))
+    assert timeout_s == pytest.approx(float(job.measured.seconds[fast]))
+
+
+def test_other_objectives_are_compared_by_their_value() -> None:
+    time = small_job(objective="time")
+    assert IncumbentTimeout()(after(time), plan(0)) == pytest.approx(
+        float(time.measured.seconds[list(time.order_of_runs[:8])].min())
+    )
+    assert IncumbentTimeout(slack=2.0)(after(time), plan(0)) == pytest.approx(
+        2 * float(time.measured.seconds[list(time.order_of_runs[:8])].min())
+    )
+    accuracy = small_job("runtime <= 30m", objective="maximize accuracy")
+    assert IncumbentTimeout()(after(accuracy), plan(0)) == 1800.0, "a slow run may still be the most accurate"
+    assert IncumbentTimeout(slack=2.0)(after(accuracy), plan(0)) == 1800.0
+
+
+def test_a_constraint_on_cost_gives_a_timeout_by_price() -> None:
+    job = small_job("cost <= $0.10")
+    for row in (0, 7, 23):
+        assert IncumbentTimeout()(after(job, 0), plan(row)) == pytest.approx(0.10 / float(job.problem.price[row]))
+
+
+def test_runs_of_the_design_finish_by_default() -> None:
+    state = after(small_job("runtime <= 30m"))
+    design = plan(5, stoppable=False)
+    assert IncumbentTimeout()(state, design) == math.inf
+    assert IncumbentTimeout(first_runs_too=True)(state, design) == IncumbentTimeout()(state, plan(5))
+
+
+@given(jobs(), st.integers(0, 23), st.sampled_from([1.0, 30.0, 60.0]), st.integers(0, 8))
+def test_with_intervals_a_run_stops_at_the_next_check(job: SmallJob, row: int, every_s: float, runs: int) -> None:
+    state = after(job, runs)
+    exact, ticked = IncumbentTimeout()(state, plan(row)), IncumbentTimeout(every_s=every_s)(state, plan(row))
+    assert exact >= 0
+    if math.isfinite(exact):
+        assert exact * (1 - 1e-9) <= ticked < exact + every_s
+        assert ticked / every_s == pytest.approx(round(ticked / every_s))
+    else:
+        assert ticked == exact
+
+
+@given(jobs(), st.integers(1, 8))
+def test_a_stopped_run_costs_no_more_than_the_incumbent(job: SmallJob, runs: int) -> None:
+    state = after(job, runs)
+    if job.problem.kind != "cost" or np.isnan(state.best[0]):
+        return
+    for row in range(24):
+        timeout_s = IncumbentTimeout()(state, plan(row))
+        if timeout_s > 0:
+            assert job.problem.cost(row, timeout_s) <= float(state.best[0]) * (1 + 1e-6)

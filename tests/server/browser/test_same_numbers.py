@@ -1,0 +1,135 @@
+"""The numbers of the pages are those of Python: formats, best so far, Pareto front, other deadlines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page
+
+from browsers import CHROMIUM, MISSING
+from lynceus.analysis.documents.study import study_document
+from lynceus.analysis.pareto import cost_time_front
+from lynceus.analysis.progress import progress
+from lynceus.analysis.whatif import deadline_case, whatifs
+from lynceus.cli.output import percent
+from lynceus.library.study_context import study_context
+from lynceus.problem.units import format_duration, format_money
+from pages import Site
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+OpenPage = Callable[..., Page]
+
+
+def numbers() -> list[float]:
+    rng = np.random.default_rng(5)
+    spread = np.exp(rng.uniform(np.log(1e-6), np.log(1e7), 600))
+    edges = [
+        0.0,
+        0.995,
+        0.9949,
+        0.9995,
+        1.0,
+        59.94,
+        59.95,
+        60.0,
+        3599.4,
+        3599.6,
+        86399.0,
+        86400.0,
+        999.99,
+        999.996,
+        1e-13,
+    ]
+    return [*spread.tolist(), *edges]
+
+
+@pytest.mark.parametrize(("name", "python"), [("money", format_money), ("duration", format_duration)])
+def test_numbers_are_formatted_as_on_the_command_line(
+    open_page: OpenPage, name: str, python: Callable[[float], str]
+) -> None:
+    page = open_page("/login")
+    script = (
+        "async ([name, values]) => { const all = await import('/static/lib/format.js'); return values.map(all[name]); }"
+    )
+    shown = page.evaluate(script, [name, numbers()])
+    different = [
+        (value, want, got) for value, got in zip(numbers(), shown, strict=True) if (want := python(value)) != got
+    ]
+    assert len(different) <= 2, different  # exact halves are rounded to even in Python
+    for _, want, got in different:
+        assert len(want) == len(got)
+
+
+def test_shares_are_formatted_as_on_the_command_line(open_page: OpenPage) -> None:
+    shares = [0.0, 0.001, 0.0099, 0.01, 0.42, 0.99, 0.995, 1.0]
+    shown = open_page("/login").evaluate(
+        "async (all) => all.map((await import('/static/lib/format.js')).percent)", shares
+    )
+    assert shown == [percent(share) for share in shares]
+
+
+STORE = """const { newTrials, append, spentBy, medianRuns, paretoFront, underDeadline } = await import('/static/lib/trials.js');
+  const store = newTrials(view.space); append(store, view.trials); const objective = { metric: 'cost', maximise: false };"""
+
+
+def test_the_best_so_far_is_the_same(open_page: OpenPage, site: Site) -> None:
+    study = site.study("nightly").study
+    view = study_document(study_context(site.study("nightly")))
+    script = f"async (view) => {{ {STORE} return [spentBy(store), store.best_value, store.best_trial]; }}"
+    spent, values, trials = open_page("/login").evaluate(script, view)
+    points = progress(study.problem, study.observations)
+    assert spent == pytest.approx([point.spent_usd for point in points], rel=1e-6)
+    assert trials == [point.best_trial for point in points]
+    assert [value for value in values if value is not None] == pytest.approx(
+        [point.best_value for point in points if point.best_trial is not None], rel=1e-6
+    )
+
+
+def test_the_pareto_front_is_the_same(open_page: OpenPage, site: Site) -> None:
+    one = site.study("nightly")
+    wanted = [point.number for point in cost_time_front(one.study.problem, study_context(one).known)]
+    script = f"async (view) => {{ {STORE} return paretoFront(store, medianRuns(store)).map((index) => store.number[index]); }}"
+    assert open_page("/login").evaluate(script, study_document(study_context(one))) == wanted
+
+
+def test_other_deadlines_have_the_same_answer(open_page: OpenPage, site: Site) -> None:
+    subject = study_context(site.study("nightly"))
+    deadlines = np.geomspace(600, 4000, 25).tolist()
+    script = f"""async ([view, deadlines]) => {{ {STORE}
+      const found = deadlines.map((one) => underDeadline(store, medianRuns(store), objective, one));
+      return found.map((at) => (at === null ? null : store.row[at])); }}"""
+    got = open_page("/login").evaluate(script, [study_document(subject), deadlines])
+    cases = [deadline_case(subject.study.problem, deadline) for deadline in deadlines]
+    wanted = [found.measured for found in whatifs(subject, cases).answers]
+    assert got == [None if found is None else found.row for found in wanted]
+    assert len(set(got)) > 2, "the deadline matters"
+
+
+def test_a_store_from_several_documents_equals_one_from_a_single_document(open_page: OpenPage, site: Site) -> None:
+    subject = study_context(site.study("nightly"))
+    parts = [study_document(subject, since) for since in (0, 5, 11)]
+    for part, end in zip(parts, (5, 11, 18), strict=True):
+        columns, first = part["trials"], part["trials"]["first"]
+        keep = end - first
+        for name, values in columns.items():
+            if isinstance(values, list) and name != "whys":
+                columns[name] = values[:keep]
+        for group in ("params", "metrics"):
+            columns[group] = {name: values[:keep] for name, values in columns[group].items()}
+        for group in ("details", "reasons"):
+            columns[group] = {at: text for at, text in columns[group].items() if int(at) < keep}
+    script = """async ([whole, parts]) => {
+      const { newTrials, append, paramsOf } = await import('/static/lib/trials.js');
+      const maps = (store) => [[...store.details], [...store.reasons], [...store.indices]];
+      const plain = (store) => JSON.stringify([store, maps(store), store.number.map((_, index) => paramsOf(store, index))]);
+      const one = newTrials(whole.space), other = newTrials(whole.space);
+      append(one, whole.trials);
+      const followed = parts.map((part) => append(other, part.trials));
+      return [plain(one) === plain(other), followed, append(other, parts[0].trials)];
+    }"""
+    same, followed, refused = open_page("/login").evaluate(script, [study_document(subject), parts])
+    assert same
+    assert followed == [True, True, True]
+    assert refused is False, "trials in the store are not appended again"

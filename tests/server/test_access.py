@@ -1,0 +1,222 @@
+"""Access control on real servers: tokens, sessions, CSRF, host names, rate limits."""
+
+import time
+from collections.abc import Iterator
+from http.cookies import SimpleCookie
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dashboards import JOB, READ, WRITE, Dashboard, dashboard, served
+from lynceus.server import guard
+from lynceus.server.access import SESSION_S, Access, Role
+from lynceus.server.login_limits import FREE_FAILURES, LONGEST_WAIT_S, LoginLimits
+from lynceus.server.routes import session
+from lynceus.storage.sql.storage import Storage
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """A server with both tokens; requests carry none unless they give one."""
+    folder = tmp_path_factory.mktemp("guarded")
+    with dashboard(f"sqlite:///{folder}/studies.db", folder, read=READ, token=None) as running:
+        assert running.post("studies", JOB, token=WRITE).status == 201
+        yield running
+    text = "".join(running.stderr)
+    assert READ not in text
+    assert WRITE not in text
+    assert not running.broken, text
+
+
+READS = [
+    "studies",
+    "studies/toy",
+    "studies/toy/trials",
+    "studies/toy/view",
+    "studies/toy/export",
+    "studies/toy/insight",
+    "events",
+]
+
+
+CHANGES = ["studies", "studies/toy/ask", "studies/toy/stop", "studies/toy/trials/0/tell", "studies/toy/trials/0/stop"]
+
+
+@pytest.mark.parametrize("path", READS)
+def test_reading_needs_a_token_where_one_is_set(guarded: Dashboard, path: str) -> None:
+    refused = guarded.get(path)
+    assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
+    if path != "events":
+        assert guarded.get(path, token=READ).status == 200
+        assert guarded.get(path, token=WRITE).status == 200
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_changes_need_the_write_token(guarded: Dashboard, path: str) -> None:
+    before = guarded.get("studies/toy", token=READ).json["sequence"]
+    assert guarded.post(path, {}).status == 401
+    refused = guarded.post(path, {}, token=READ)
+    assert (refused.status, "write token" in refused.sentence) == (403, True)
+    assert guarded.get("studies/toy", token=READ).json["sequence"] == before
+
+
+def test_a_server_without_a_write_token_only_reads_and_takes_tokens_from_files(folder: Path) -> None:
+    (folder / "token").write_text(f"{READ}\n")
+    options = ("--read-token-file", str(folder / "token"))
+    Storage(f"sqlite:///{folder}/s.db").close()
+    with dashboard(f"sqlite:///{folder}/s.db", folder, write=None, token=READ, options=options) as plain:
+        assert plain.get("studies").json["studies"] == []
+        assert plain.get("studies", token=None).status == 401
+        refused = plain.post("studies", JOB)
+        assert (refused.status, "read-only" in refused.sentence) == (403, True)
+        assert plain.get("session").json["can_write"] is False
+        assert plain.process is not None
+        command = Path(f"/proc/{plain.process.pid}/cmdline").read_text()
+    assert READ not in command
+
+
+def test_tokens_in_urls_are_ignored(guarded: Dashboard) -> None:
+    for query in (f"studies?token={READ}", f"studies?access_token={WRITE}"):
+        assert guarded.get(query).status == 401
+
+
+def sign_in(server: Dashboard, token: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """The headers of a browser that is signed in, and its session."""
+    origin = {"Origin": server.url}
+    answer = server.post("session", {"token": token}, origin)
+    assert answer.status == 200, answer.body
+    cookie: SimpleCookie = SimpleCookie(answer.headers["set-cookie"])
+    morsel = cookie["lynceus_session"]
+    assert morsel["httponly"]
+    assert morsel["samesite"].lower() == "strict"
+    assert token not in morsel.value
+    headers = {"Cookie": f"lynceus_session={morsel.value}", "X-CSRF-Token": answer.json["csrf"]} | origin
+    return headers, answer.json
+
+
+def test_a_browser_signs_in_and_out(guarded: Dashboard) -> None:
+    assert guarded.get("session").json == {
+        "signed_in": False,
+        "can_read": False,
+        "can_write": False,
+        "csrf": None,
+        "needs_token": True,
+        "writes": True,
+        "version": "0.1.0",
+    }
+    headers, signed_in = sign_in(guarded, WRITE)
+    assert (signed_in["signed_in"], signed_in["can_read"], signed_in["can_write"]) == (True, True, True)
+    assert guarded.get("studies", headers).status == 200
+    assert guarded.post("studies/toy/queue", {"params": {"n": 1, "mode": "a"}}, headers).status == 200
+    signed_out = guarded.request("DELETE", "session", None, headers)
+    assert signed_out.json["signed_in"] is False
+    assert 'lynceus_session=""' in signed_out.headers["set-cookie"]
+
+
+def test_a_reader_who_signed_in_cannot_write(guarded: Dashboard) -> None:
+    headers, signed_in = sign_in(guarded, READ)
+    assert (signed_in["can_read"], signed_in["can_write"]) == (True, False)
+    assert guarded.get("studies", headers).status == 200
+    assert guarded.post("studies/toy/ask", {}, headers).status == 403
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"X-CSRF-Token": None},
+        {"X-CSRF-Token": "0" * 64},
+        {"Origin": None},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_other_sites_cannot_use_the_session_cookie(guarded: Dashboard, change: dict[str, str | None]) -> None:
+    headers, _ = sign_in(guarded, WRITE)
+    forged = {name: value for name, value in (headers | change).items() if value is not None}
+    before = guarded.get("studies/toy", token=READ).json["sequence"]
+    assert guarded.post("studies/toy/stop", {}, forged).status == 403
+    assert guarded.get("studies/toy", token=READ).json["sequence"] == before
+
+
+def test_the_csrf_token_of_another_session_is_refused(guarded: Dashboard) -> None:
+    mine, _ = sign_in(guarded, WRITE)
+    other, _ = sign_in(guarded, WRITE)
+    assert guarded.post("studies/toy/ask", {}, mine | {"X-CSRF-Token": other["X-CSRF-Token"]}).status == 403
+
+
+def test_sessions_are_signed_by_role_and_expire() -> None:
+    access = Access(READ, WRITE)
+    cookie = access.new_session(Role.WRITE, now=1000.0)
+    assert access.session_role(cookie, 1000.0) is Role.WRITE
+    assert access.session_role(cookie, 1001.0 + SESSION_S) is None
+    # With the read token alone, one can forge sessions of readers, but not of writers.
+    reader = Access(READ, "guessed-write-token-00")
+    assert access.session_role(reader.new_session(Role.READ, 1000.0), 1000.0) is Role.READ
+    assert access.session_role(reader.new_session(Role.WRITE, 1000.0), 1000.0) is None
+    forged = "write." + access.new_session(Role.READ, 1000.0).partition(".")[2]
+    for invalid in (
+        forged,
+        "",
+        "a.b.c.d",
+        "write.inf.x.y",
+        cookie + "0",
+        cookie[:-1],
+        "none.9999999999.x.y",
+        "\ud800.1.2.3",
+    ):
+        assert access.session_role(invalid, 1000.0) is None, invalid
+    without_write = Access(READ)
+    assert without_write.session_role(without_write.new_session(Role.WRITE, 1000.0), 1000.0) is None
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::2]", "localhost.evil"]
+)
+def test_other_host_names_are_refused(guarded: Dashboard, host: str) -> None:
+    answer = guarded.get("studies", {"Host": host}, token=READ)
+    assert answer.status == 421
+    assert b"toy" not in answer.body
+
+
+@pytest.mark.parametrize("host", ["localhost:1", "LOCALHOST", "127.0.0.1", "[::1]:8080"])
+def test_names_of_this_machine_are_accepted(guarded: Dashboard, host: str) -> None:
+    assert guarded.get("studies", {"Host": host}, token=READ).status == 200
+
+
+def test_wrong_tokens_slow_down_an_address(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [time.time()]
+    for module in (guard, session):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: now[0]))
+    with served(f"sqlite:///{folder}/s.db", folder, read=READ, token=None) as server:
+        statuses = [server.get("studies", token=f"guess-{number}").status for number in range(FREE_FAILURES + 1)]
+        assert statuses == [401] * (FREE_FAILURES + 1)
+        locked = server.post("session", {"token": WRITE}, {"Origin": server.url})
+        assert locked.status == 429
+        assert 1 <= int(locked.headers["retry-after"]) <= 2
+        assert server.get("studies", token=READ).status == 429
+        now[0] += 2.1
+        assert server.get("studies", token=READ).status == 200
+        assert server.get("studies", token="guess-again").status == 401
+        assert int(server.get("studies", token=READ).headers["retry-after"]) >= 3
+
+
+def test_waits_double_with_each_failure_and_expire() -> None:
+    limits, now = LoginLimits(), 0.0
+    waits = []
+    for _ in range(40):
+        limits.failed("a", now)
+        waits.append(limits.wait_s("a", now))
+        now += waits[-1]
+    assert waits[:FREE_FAILURES] == [0.0] * FREE_FAILURES
+    assert waits[FREE_FAILURES : FREE_FAILURES + 4] == [2.0, 4.0, 8.0, 16.0]
+    assert waits[-1] == LONGEST_WAIT_S
+    limits.failed("a", now)
+    assert limits.wait_s("a", now + LONGEST_WAIT_S) == 0.0
+    assert limits.wait_s("b", now) == 0.0
+    limits.failed("a", now + 1e5)
+    assert limits.wait_s("a", now + 1e5) == 0.0, "failures expire after an hour"
+    for number in range(20_000):
+        limits.failed(f"address {number}", now)
+    assert len(limits._failures) <= 10_000
