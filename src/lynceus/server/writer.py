@@ -148,9 +148,9 @@ class _Writer:
             known = given_answers(connection, [task.once for task in tasks if task.once is not None])
             new: list[Answer] = []
             for task in tasks:
-                journal.worker = task.worker
                 try:
-                    outcomes.append(self._run_one(one, task, known, new))
+                    with journal.exclusive(task.worker):
+                        outcomes.append(self._run_one(one, task, known, new))
                 except LynceusError as error:
                     outcomes.append(error)
             keep_answers(connection, journal.study_id, new, time.time())

@@ -164,7 +164,7 @@ class Study(StudyView):
         detail: str = "",
         **more_metrics: float,
     ) -> None:
-        """How a trial went: its running time and metrics. `charged` overrides what the tariff says, when the real bill is known."""
+        """How a trial went: its running time and metrics. `charged` is the real bill, when it is known."""
         self._journal.refresh()
         order = self._open_order(trial)
         state = member(TrialState, str(state), "state")

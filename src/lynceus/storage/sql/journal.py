@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -55,9 +55,21 @@ class SqlJournal:
         with self._errors(), self._engine.connect() as connection:
             self._reader.read(connection)
 
-    def exclusive(self) -> AbstractContextManager[Connection]:
-        """The study's lock and one transaction: SQLite's write lock, or a row lock in PostgreSQL."""
-        return self._locked() if self._connection is None else nullcontext(self._connection)
+    @contextmanager
+    def exclusive(self, worker: str | None = None) -> Iterator[Connection]:
+        """The study's lock and one transaction: SQLite's write lock, or a row lock in PostgreSQL.
+
+        `worker` writes in place of this process: a server acts for its clients.
+        """
+        own, self.worker = self.worker, worker or self.worker
+        try:
+            if self._connection is not None:
+                yield self._connection
+            else:
+                with self._locked() as connection:
+                    yield connection
+        finally:
+            self.worker = own
 
     @contextmanager
     def _locked(self) -> Iterator[Connection]:
