@@ -57,6 +57,27 @@ class SupportsClose(Protocol):
         """Release processes and connections."""
 
 
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """An executor cannot reach what runs its jobs: it can neither start, see nor stop a run until that answers again."""
+
+    detail: str
+    """One clause for the user: what was asked, and how it failed."""
+    since_s: float
+    """Since when, in seconds since the epoch."""
+
+
+@runtime_checkable
+class SupportsOutage(Protocol):
+    """An executor that depends on a controller, which may hang, refuse, answer garbage or vanish.
+
+    Its calls return within seconds all the same: `launch` returns the ticket, `collect` None, `cancel` at once; all are tried again.
+    """
+
+    def outage(self) -> Outage | None:
+        """What is wrong now, as the last calls saw it; None if the controller answers. Never waits."""
+
+
 class ResourceKind(enum.StrEnum):
     """What an owned resource is, as `lynceus gc` shows it."""
 

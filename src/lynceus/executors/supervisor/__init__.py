@@ -1,7 +1,7 @@
 """The small process beside every run: it outlives Lynceus, enforces the timeout, saves the output and records how the run ended.
 
-Only the standard library is imported here: a supervisor is forked for every trial from a process that has loaded nothing else, and on
-nodes it runs from a single file, see `bundle`.
+Only the standard library is imported here, and `lynceus.trial.text`, which needs nothing else: a supervisor is forked for every trial
+from a process that has loaded nothing else, and on nodes it runs from a single file, see `bundle`.
 
 The files of a run directory, in order of appearance:
 

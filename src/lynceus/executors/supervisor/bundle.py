@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 _MAIN = "import sys\nfrom lynceus.executors.supervisor.commands import main\nsys.exit(main(sys.argv[1:]))\n"
+_TEXT = Path(__file__).parents[2] / "trial" / "text.py"
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 """Zip files contain timestamps; a fixed one makes equal bytes from equal sources."""
 
@@ -21,6 +22,8 @@ def runner() -> bytes:
         "__main__.py": _MAIN,
         "lynceus/__init__.py": "",
         "lynceus/executors/__init__.py": "",
+        "lynceus/trial/__init__.py": "",
+        "lynceus/trial/text.py": _TEXT.read_text(encoding="utf-8"),
         **{
             f"lynceus/executors/supervisor/{path.name}": path.read_text(encoding="utf-8")
             for path in sorted(Path(__file__).parent.glob("*.py"))

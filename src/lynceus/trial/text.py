@@ -1,0 +1,55 @@
+"""Text that a job, a user or another machine wrote, made safe to store and to show.
+
+Such text is data: a NUL byte fails in PostgreSQL, a lone surrogate fails in UTF-8, an escape sequence rewrites a terminal, and a
+right-to-left mark reorders a line. It is cleaned once, where it enters (reports of jobs, `tell`, the API); whatever shows it still
+escapes it for its own medium (markup, HTML, CSV).
+
+Standard library only, for every Python from 3.8 on: supervisors on nodes use it, too.
+"""
+
+from __future__ import annotations
+
+import re
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_LONGEST_LINE = 500
+_LONGEST_NAME = 100
+
+_UNPRINTABLE = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but for tab and newline
+    "\ud800-\udfff"  # lone surrogates, which cannot be encoded
+    "\u2028\u2029"  # separators that some readers take for line ends
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that change the direction of what follows
+    "\ufeff\ufff9-\ufffb\ufffe\uffff"
+)
+_UNSAFE = re.compile(f"[{_UNPRINTABLE}]")
+
+
+def clean_text(text: str) -> str:
+    r"""Text of several lines, with a replacement character for each one that is unsafe to store or show.
+
+    >>> clean_text("50%\r\n\x1b[2Jdone\x00")
+    '50%\n�[2Jdone�'
+    """
+    return _UNSAFE.sub(REPLACEMENT, text.replace("\r\n", "\n"))
+
+
+def clean_line(text: str, longest: int = _LONGEST_LINE) -> str:
+    r"""One line of at most `longest` characters.
+
+    >>> clean_line("first\n  second\x1b[0m")
+    'first second�[0m'
+    >>> clean_line("a" * 9, longest=5)
+    'aaaa…'
+    """
+    line = " ".join(clean_text(text).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def clean_name(text: str) -> str:
+    r"""The name of a metric: one line, short enough for a column.
+
+    >>> clean_name("p99\x00 latency ")
+    'p99� latency'
+    """
+    return clean_line(text, _LONGEST_NAME)
