@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h)
 
-.PHONY: demo test test-all system slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
+.PHONY: demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
 
 demo: $(STAMP)
 	$(BIN)/lynceus demo
@@ -13,9 +13,18 @@ demo: $(STAMP)
 test: $(STAMP) system lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-test-all: $(STAMP) system lint
+test-all: $(STAMP) system clocks lint .venv-audit/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
+
+# Known vulnerabilities of the versions that constraints.txt pins, by the advisories of the package index.
+audit: $(STAMP) .venv-audit/.installed
+	$(BIN)/pytest -m "slow or not slow" tests/test_dependencies.py
+
+.venv-audit/.installed:
+	test -d .venv-audit || $(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1
+	touch $@
 
 # A real PostgreSQL server and a real browser for the tests that want them. Where one cannot be installed, its tests say that they are skipped.
 system:
@@ -32,6 +41,12 @@ slurm-packages:
 	@( for one in slurmctld slurmd munged sbatch; do command -v $$one || ls /usr/sbin/$$one || exit 1; done ) > /dev/null 2>&1 \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq slurmctld slurmd slurm-client munge > /dev/null; } \
 	  || echo "Slurm is not installed and cannot be installed by this user: its tests will be skipped."
+
+# libfaketime, for hosts whose clocks differ.
+clocks:
+	@command -v faketime > /dev/null \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install --yes -qq faketime > /dev/null; } \
+	  || echo "libfaketime is not installed and cannot be installed by this user: the tests of hosts with other clocks will be skipped."
 
 # Accounts and limits of Slurm need a database.
 slurm-accounts:

@@ -4,11 +4,10 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,8 +105,9 @@ def dashboard(
     token: str | None = WRITE,
     port: int = 0,
     options: tuple[str, ...] = (),
+    before: Callable[[], None] | None = None,
 ) -> Iterator[Dashboard]:
-    """A running dashboard; requests carry `token` unless they give another one."""
+    """A running dashboard; requests carry `token` unless they give another one. `before` runs in its process before it starts."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LYNCEUS_")}
     environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     for name, value in (("READ", read), ("WRITE", write)):
@@ -118,12 +118,13 @@ def dashboard(
         cwd=folder,
         env=environment,
         stderr=subprocess.PIPE,
+        preexec_fn=before,
     )
     reader: threading.Thread | None = None
     try:
         assert process.stderr is not None
         first = process.stderr.readline().decode()
-        assert first.startswith("http://"), first + process.stderr.read().decode()
+        assert first.startswith(("http://", "https://")), first + process.stderr.read().decode()
         running = Dashboard(first.split()[0], process, token, [first])
         reader = threading.Thread(target=_listen, args=(running,), daemon=True)
         reader.start()
@@ -151,21 +152,30 @@ def _listen(running: Dashboard) -> None:
 
 @contextmanager
 def served(
-    storage: str, folder: Path, *, read: str | None = None, write: str | None = WRITE, token: str | None = WRITE
+    storage: str,
+    folder: Path,
+    *,
+    read: str | None = None,
+    write: str | None = WRITE,
+    token: str | None = WRITE,
+    proxies: tuple[str, ...] = (),
 ) -> Iterator[Dashboard]:
     """A server in a thread: the same application and web server, without the seconds that a process takes to start."""
-    import uvicorn
-
     from lynceus.server.access import Access
     from lynceus.server.app import create_app
+    from lynceus.server.connections import Connections
+    from lynceus.server.proxies import TrustedProxies
+    from lynceus.server.serve import Server, listen
 
-    app = create_app(storage, access=Access(read, write), folder=folder)
-    listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    trusted = TrustedProxies.parse(proxies)
+    app = create_app(storage, access=Access(read, write), folder=folder, proxies=trusted)
+    listening = listen("127.0.0.1", 0, Connections(1000, trusted.trusts))
+    started = threading.Event()
+    server = Server(app, listening, started=started.set)
+    thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
+        assert started.wait(60), "the server did not start"
         yield Dashboard(f"http://127.0.0.1:{listening.getsockname()[1]}", None, token)
     finally:
         server.should_exit = True

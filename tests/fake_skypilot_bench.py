@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,16 @@ class FakeSkyPilot:
     def fail(self, **errors: tuple[str, str, int]) -> None:
         """Let calls fail: function → class of the error, its text, how often. Without arguments, no call fails any more."""
         (self.folder / "errors.json").write_text(json.dumps(errors))
+
+    @contextlib.contextmanager
+    def fault(self, kind: str) -> Iterator[None]:
+        """The API server `hangs`, `refuses`, or answers with `garbage`."""
+        (self.folder / "fault.new").write_text(kind)
+        (self.folder / "fault.new").rename(self.folder / "fault")
+        try:
+            yield
+        finally:
+            (self.folder / "fault").unlink()
 
     def clusters(self) -> list[str]:
         """Names of the clusters that exist."""

@@ -161,10 +161,11 @@ class LeakCampaign:
         assert set(jobs.values()) <= {1}, "a trial ran twice"
         for trial in trials:
             assert trial.outcome is not None
-            ran = records[trial.number]["seconds"] if trial.number in records else 0.0
+            record = records.get(trial.number, {})
+            ran = record.get("seconds", 0.0) + record.get("stopping_s", 0.0)
             # Executors that start machines record what these cost in addition.
-            machines = 0.0 if trial.number not in records else records[trial.number].get("extra_s", 0.0)
-            assert trial.outcome.charged_usd == pytest.approx(min(ran, trial.order.timeout_s) + machines, abs=1e-5)
+            machines = record.get("extra_s", 0.0)
+            assert trial.outcome.charged_usd == pytest.approx(ran + machines, abs=1e-5)
             if str(trial.number) not in jobs:
                 assert trial.outcome.charged_usd - machines < 1.0, "a trial that never ran was charged"
         settled = Counter(event.number for event in events if event.kind == "settled")

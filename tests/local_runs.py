@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,3 +114,25 @@ def processes_below(root: Path) -> set[int]:
         if ours and any(one.startswith(prefix) for one in variables):
             found.add(int(name))
     return found
+
+
+@contextlib.contextmanager
+def held_stopped(process: int) -> Iterator[None]:
+    """Stop a process again and again, as if it hung: SIGCONT does not help."""
+    ended = threading.Event()
+
+    def stop() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            while not ended.wait(0.002):
+                os.kill(process, signal.SIGSTOP)
+
+    os.kill(process, signal.SIGSTOP)
+    thread = threading.Thread(target=stop)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGCONT)

@@ -4,6 +4,7 @@
      ├── InputError            a mistake in what the user gave: a file, a field, an argument   (exit code 2)
      ├── MissingExtraError     an optional package is needed and not installed                 (exit code 2)
      └── InfrastructureError   a machine, an executor or a database did not do its part        (exit code 4)
+          └── StorageOutageError    a database server does not answer, and may again
 
 Every message is one sentence: what was given, what was expected, what to do.
 """
@@ -45,8 +46,16 @@ class MissingExtraError(LynceusError):
         super().__init__(f"{feature} need an optional package: pip install -e '.[{extra}]' in the project's folder.")
 
 
+class OverrunWarning(UserWarning):
+    """A trial went beyond its timeout, or was charged more than was reserved for it; all of it counts."""
+
+
 class InfrastructureError(LynceusError):
     """Something outside Lynceus failed: a machine, a job queue, a database."""
+
+
+class StorageOutageError(InfrastructureError):
+    """A database server cannot be reached. What was written is safe, and the same call may succeed later."""
 
 
 def shown(value: object) -> str:

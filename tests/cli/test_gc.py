@@ -90,7 +90,7 @@ def test_abandoned_trials_are_named_and_ended(
     (row,) = json.loads(lynceus("trials left -o json")[1])
     (target,) = [json.loads(path.read_text()) for path in (tmp_path / ".lynceus").glob("*/0/outcome.json")]
     assert (row["state"], row["reason"]) == ("FAIL", "user"), row
-    assert row["charged_usd"] == pytest.approx(0.01 * target["seconds"])
+    assert row["charged_usd"] == pytest.approx(0.01 * (target["seconds"] + target.get("stopping_s", 0.0)))
     eventually(lambda: lynceus("gc")[1] == "left: nothing is left over.\n")
 
 
@@ -146,7 +146,7 @@ def test_an_unreachable_executor_does_not_hide_the_others(
     code, out, err = lynceus("gc --outputs --storage sqlite:///lynceus.db")
     assert code == 4
     assert out.count("directory") == 3
-    assert "b: its executor cannot be asked what is left: executor: 'sbatch' is not installed here" in err
+    assert "b: cannot tell what is left: executor: 'sbatch' is not installed here" in err
 
 
 def test_all_studies_of_a_storage(lynceus: Lynceus, tmp_path: Path) -> None:
@@ -158,3 +158,22 @@ def test_all_studies_of_a_storage(lynceus: Lynceus, tmp_path: Path) -> None:
     _, out, _ = lynceus("gc --outputs --yes --storage sqlite:///lynceus.db")
     assert out.count("directory") == 6
     assert [path for path in (tmp_path / ".lynceus").glob("*/*") if path.name.isdigit()] == []
+
+
+def test_other_studies_of_the_storage_are_no_strangers(lynceus: Lynceus, tmp_path: Path) -> None:
+    """Neither one that was not named, nor one that cannot be read."""
+    for name in ("a", "b"):
+        write(tmp_path, name, "local", sleep="0.01")
+        assert lynceus(f"run {name}.yaml -y")[0] == 0
+    directories = {path.parent for path in (tmp_path / ".lynceus").glob("b-*/*/request.json")}
+    assert len(directories) == 3
+    code, out, _ = lynceus("gc a --strangers --yes")
+    assert (code, out) == (0, "a: nothing is left over.\n")
+    with contextlib.closing(sqlite3.connect(tmp_path / "lynceus.db")) as base:
+        base.execute("update studies set document = '[]' where name = 'b'")
+        base.commit()
+    code, out, err = lynceus("gc --strangers --yes --storage sqlite:///lynceus.db")
+    assert (code, out) == (4, "")
+    assert "lynceus: b: cannot tell what is left: " in err
+    assert all(path.is_dir() for path in directories)
+    assert "DAMAGED" in lynceus("status")[1]

@@ -8,12 +8,15 @@ from rich.console import Console
 
 import lynceus
 from lynceus.cli.live_board import Board, EventLines
+from lynceus.executors.interface import Outage
 from lynceus.study.study import Study
 
 
 def study_of() -> Study:
     space = lynceus.Space.build([lynceus.Integer("nodes", 1, 4)], price="3.6 * nodes")
-    return lynceus.create_study(space=space, constraints=["runtime <= 10m"], budget="$10", policy="sweep")
+    return lynceus.create_study(
+        space=space, constraints=["runtime <= 10m"], budget="$10", policy=lynceus.preset("sweep", timeout="none")
+    )
 
 
 def drawn(board: Board) -> str:
@@ -58,3 +61,36 @@ def test_lines_name_a_new_best_once() -> None:
     printed = text.getvalue()
     assert printed.count(" starts: nodes=") == 2
     assert printed.count("; new best: ") == 1
+
+
+def test_an_outage_is_named_and_nothing_is_counted_on() -> None:
+    study = study_of()
+    assert study.ask() is not None
+    study.runs.launched(0, "ticket")
+    now = [100.0]
+    board = Board(study, began_s=0.0, now=lambda: now[0])
+    board.outage = Outage("squeue has not answered for 3 s", 60.0)
+    board.update()
+    text = drawn(board)
+    assert "no answer since" in text
+    assert "(40s): squeue has not answered for 3 s" in text
+    assert "1m passed" in text
+    assert "unseen" in text
+    now[0] = 500.0
+    later = drawn(board)
+    assert "1m passed" in later
+    assert "(7m20s)" in later
+    board.outage = None
+    assert "8m20s passed" in drawn(board)
+
+
+def test_lines_say_when_something_does_not_answer_and_when_it_does() -> None:
+    study, text = study_of(), io.StringIO()
+    lines, outage = EventLines(study, Console(file=text, width=200)), Outage("the database is away", 0.0)
+    lines.outage(outage, None)
+    lines.outage(None, outage)
+    first, second = text.getvalue().splitlines()
+    assert (
+        "the database is away; nothing is started until it answers; Ctrl-C leaves, and 'lynceus resume study'" in first
+    )
+    assert "everything answers again after" in second

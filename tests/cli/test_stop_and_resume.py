@@ -53,7 +53,7 @@ def test_stop_from_another_process_leaves_nothing_behind(here: Path, lynceus) ->
     _, out, _ = lynceus("status", "toy", "-o", "json")
     assert json.loads(out)["running"] == 1
     _, out, _ = lynceus("stop", "toy", "--kill")
-    assert "open trials end now (1)" in out
+    assert "no trial is open any more" in out
     process.communicate(timeout=40)
     assert process.returncode == 3, "it was stopped, and nothing feasible is known"
     assert json.loads(lynceus("gc", "toy", "-o", "json")[1])["leftovers"] == []

@@ -33,7 +33,9 @@ def client(server: Dashboard) -> lynceus.Client:
 
 
 def seconds_of(trial: lynceus.Trial) -> float:
-    return 400 / float(str(trial.params["n"])) + (50 if trial.params["mode"] == "a" else 10)
+    """The time of a run; like a job, it is stopped at its timeout."""
+    seconds = 400 / float(str(trial.params["n"])) + (50 if trial.params["mode"] == "a" else 10)
+    return min(seconds, trial.timeout or seconds)
 
 
 def test_a_remote_study_ends_as_a_local_one_does(client: lynceus.Client) -> None:

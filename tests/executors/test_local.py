@@ -1,11 +1,15 @@
 """Local runs with real processes: what jobs receive, how they end, and that no process is left."""
 
+import contextlib
 import fcntl
 import json
 import math
 import os
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,13 +17,16 @@ from pathlib import Path
 
 import pytest
 
-from local_runs import Bench, contains, eventually, files_below, problem_of, processes_below
+import lynceus
+from local_runs import Bench, contains, eventually, files_below, held_stopped, problem_of, processes_below
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.executors import local
 from lynceus.executors.command import JobCommand
-from lynceus.executors.interface import LostRunError
+from lynceus.executors.interface import LostRunError, OwnedResource, ResourceKind
 from lynceus.executors.resources import Resources
 from lynceus.executors.supervisor import files
+from lynceus.executors.supervisor.ending import supervisors_of
+from lynceus.executors.supervisor.process_tree import all_processes, descendants, is_dead
 from lynceus.problem.objective import Objective
 from lynceus.trial.outcome import End, FailureReason
 
@@ -147,7 +154,8 @@ def test_a_timeout_stops_the_run_and_keeps_its_results(bench: MakeBench) -> None
     script = 'echo \'{"accuracy": 0.5, "progress": 0.3}\' > $LYNCEUS_RESULT; echo said; sleep 1000'
     one = bench(script, grace_s=0.1)
     outcome = one.outcome(timeout_s=3.0)
-    assert (outcome.end, outcome.seconds, outcome.charged_usd) == (End.TIMEOUT, 3.0, 3.0)
+    assert outcome.end is End.TIMEOUT
+    assert 3.0 <= outcome.seconds < 10.0
     assert outcome.metrics == {"accuracy": 0.5}
     assert [progress for _, progress in outcome.trace] == [0.3]
     assert one.output() == b"said\n"
@@ -268,25 +276,237 @@ def test_a_fork_server_that_was_killed_is_replaced(bench: MakeBench) -> None:
     assert one.outcome(number=1).end is End.FINISHED
 
 
-def test_a_run_whose_supervisor_was_killed_is_charged_up_to_its_last_heartbeat(
+def kill_supervisors(ticket: str) -> None:
+    """The guard first, and so quickly that neither can record anything."""
+    supervisors = supervisors_of(ticket)
+    assert len(supervisors) == 2
+    for which in (signal.SIGSTOP, signal.SIGKILL):
+        for one in supervisors:
+            os.kill(one, which)
+    eventually(lambda: supervisors_of(ticket) == set())
+
+
+def test_a_run_whose_supervisors_were_killed_is_charged_up_to_its_last_heartbeat(
     bench: MakeBench, tmp_path: Path
 ) -> None:
-    one = bench("(setsid sleep 1000 &) ; touch ready; sleep 1000")
+    one = bench("touch ready; exec sleep 1000")
     ticket = one.launch(timeout_s=1000.0)
     eventually((tmp_path / "ready").exists)
-    started = files.read_json(os.path.join(ticket, files.STARTED))
-    assert started is not None
     assert one.executor.collect(ticket) is None
-    os.kill(started["pid"], signal.SIGKILL)
-    eventually(lambda: not Path("/proc", str(started["pid"])).exists())
+    kill_supervisors(ticket)
+    eventually(lambda: processes_below(tmp_path) == set())
     Path(ticket, files.ALIVE).write_text("12.0")
     outcome = one.wait(ticket)
     assert (outcome.end, outcome.reason) == (End.FAILED, FailureReason.INFRA)
     assert outcome.charged_usd == pytest.approx(12.0, abs=1e-3)
-    assert processes_below(tmp_path) == set()
     assert one.executor.collect(ticket) == outcome  # it does not change
     one.launch(timeout_s=1000.0)
     assert one.executor.collect(ticket) == outcome
+
+
+def test_a_run_that_outlived_its_supervisors_is_charged_for_all_of_its_time(bench: MakeBench, tmp_path: Path) -> None:
+    one = bench("(setsid sleep 1000 &) ; touch ready; sleep 1000")
+    ticket = one.launch(timeout_s=1000.0)
+    eventually((tmp_path / "ready").exists)
+    began = time.monotonic()
+    kill_supervisors(ticket)
+    time.sleep(0.3)
+    ran_s = time.monotonic() - began
+    outcome = one.wait(ticket)
+    assert (outcome.end, outcome.reason) == (End.FAILED, FailureReason.INFRA)
+    assert outcome.charged_usd >= ran_s
+    assert processes_below(tmp_path) == set()
+
+
+def test_cancelling_wakes_a_stopped_supervisor(bench: MakeBench, tmp_path: Path) -> None:
+    one = bench("touch ready; sleep 1000")
+    ticket = one.launch()
+    eventually((tmp_path / "ready").exists)
+    for process in supervisors_of(ticket):
+        os.kill(process, signal.SIGSTOP)
+    one.executor.cancel(ticket)
+    outcome = one.wait(ticket)
+    assert (outcome.reason, outcome.detail.split(" after")[0]) == (FailureReason.USER, "cancelled")
+
+
+@pytest.mark.parametrize("how", ["cancel", "timeout", "remove"])
+def test_a_run_whose_supervisors_hang_is_ended_by_force(
+    bench: MakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(local, "_CANCEL_S", 0.5)
+    monkeypatch.setattr(local, "_OVERDUE_S", 0.5)
+    one = bench("(setsid env -i /bin/sleep 1000 &) ; trap '' TERM; touch ready; sleep 1000", grace_s=0.2)
+    ticket = one.launch(timeout_s=1.0 if how == "timeout" else 1000.0)
+    eventually((tmp_path / "ready").exists)
+    supervisors = supervisors_of(ticket)
+    below = {process for one in supervisors for process in descendants(one)}
+    with contextlib.ExitStack() as stack:
+        for process in supervisors:
+            stack.enter_context(held_stopped(process))
+        if how == "cancel":
+            one.executor.cancel(ticket)
+        elif how == "remove":
+            for resource in one.executor.owned_resources():
+                if resource.kind is ResourceKind.PROCESSES:
+                    one.executor.remove(resource)
+        outcome = one.wait(ticket)
+    assert outcome.end is (End.TIMEOUT if how == "timeout" else End.FAILED)
+    assert outcome.reason is {"cancel": FailureReason.USER, "timeout": None, "remove": FailureReason.INFRA}[how]
+    assert outcome.charged_usd >= outcome.seconds > 0
+    assert [process for process in below | supervisors if not is_dead(process)] == []
+
+
+def test_a_run_whose_directory_is_removed_is_ended_and_its_time_is_known(bench: MakeBench, tmp_path: Path) -> None:
+    one = bench("(setsid env -i /bin/sleep 1000 &) ; trap '' TERM; touch ready; sleep 1000", grace_s=60.0)
+    ticket = one.launch()
+    eventually((tmp_path / "ready").exists)
+    below = {process for one in supervisors_of(ticket) for process in descendants(one)}
+    began = time.monotonic()
+    time.sleep(0.3)
+    shutil.rmtree(ticket)
+    ran_s = time.monotonic() - began
+    with pytest.raises(LostRunError, match=r"the run directory .* no longer exists") as lost:
+        one.executor.collect(ticket)
+    assert lost.value.ran_s is not None
+    assert ran_s - 0.1 <= lost.value.ran_s < ran_s + 30.0
+    assert [process for process in below if not is_dead(process)] == []
+    assert supervisors_of(ticket) == set()
+
+
+def test_the_time_to_stop_is_charged(bench: MakeBench) -> None:
+    outcome = bench("trap '' TERM; touch ready; while :; do sleep 0.1; done", grace_s=0.5).outcome(timeout_s=0.5)
+    assert outcome.end is End.TIMEOUT
+    assert outcome.charged_usd >= outcome.seconds + 0.5
+    assert 0.5 <= outcome.seconds < outcome.charged_usd - 0.4
+
+
+def test_run_directories_are_private(bench: MakeBench, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        one = bench("echo hello")
+        ticket = Path(one.launch())
+    finally:
+        os.umask(before)
+    one.wait(str(ticket))
+    assert [oct(path.stat().st_mode & 0o777) for path in (ticket, ticket.parent)] == ["0o700"] * 2
+    mine = (files.REQUEST, files.PARAMS, "script", files.STARTED, files.OUTCOME, files.LOG, files.STDOUT)
+    assert [name for name in mine if (ticket / name).stat().st_mode & 0o077] == []
+
+
+def test_folders_that_lynceus_did_not_make_are_not_its_own(bench: MakeBench, tmp_path: Path) -> None:
+    """As with `run_directory: .`, where the user's own folders are beside those of studies."""
+    one = bench("true")
+    one.outcome(number=7)
+    photos = one.root / "photos" / "123"
+    photos.mkdir(parents=True)
+    (photos / "cat.jpg").write_bytes(b"cat")
+    (photos.parent / "124").mkdir()
+    (photos.parent / "124" / files.REQUEST).write_text('{"number": 124, "url": "https://example.org"}')
+    (photos.parent / "8").symlink_to(one.root / "study-id" / "7")
+    owned = one.executor.owned_resources()
+    assert {(resource.name, resource.study, resource.identity, resource.number) for resource in owned} == {
+        (str(one.root / "study-id" / "7"), "study", "id", 7)
+    }
+    for name in (photos, photos.parent / "124", photos.parent / "8"):
+        for kind in (ResourceKind.DIRECTORY, ResourceKind.PROCESSES):
+            one.executor.remove(OwnedResource(kind, str(name), "photos", "", 123))
+    assert (photos / "cat.jpg").exists()
+    assert (photos.parent / "124").exists()
+    for resource in owned:
+        one.executor.remove(resource)
+    assert not (one.root / "study-id" / "7").exists()
+
+
+def test_directories_of_earlier_versions_are_recognised(bench: MakeBench) -> None:
+    one = bench("true")
+    ticket = one.launch(number=3)
+    one.wait(ticket)
+    Path(ticket, files.MARKER).unlink()
+    directory = [one for one in one.executor.owned_resources() if one.kind is ResourceKind.DIRECTORY]
+    assert [(one.study, one.identity, one.number) for one in directory] == [("study", "id", 3)]
+
+
+def test_an_interrupted_launch_leaves_a_directory_that_is_recognised(bench: MakeBench) -> None:
+    one = bench("true")
+    ticket = one.launch(number=3)
+    one.wait(ticket)
+    Path(ticket, files.REQUEST).unlink()
+    assert [(one.study, one.identity, one.number) for one in one.executor.owned_resources()] == [("study", "id", 3)]
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["printf 'boom \\000\\n' >&2; exit 3", "printf 'boom \\033[2J\\302\\205\\377\\n' >&2; exit 3"],
+)
+def test_odd_bytes_of_a_job_do_not_reach_the_outcome(bench: MakeBench, script: str) -> None:
+    detail = bench(script).outcome().detail
+    assert detail.startswith("exit code 3: boom")
+    assert detail.isprintable()
+
+
+def test_secrets_are_masked_wherever_a_job_puts_them(bench: MakeBench, tmp_path: Path) -> None:
+    secret = "correct horse\nbattery-staple"
+    script = """
+    printf '%s\n' "{\\"$(echo "$TOKEN" | tail -1)\\": 1}" "refused $TOKEN" > "$LYNCEUS_RESULT"
+    echo "::lynceus {\\"x\\": \\"$(echo "$TOKEN" | head -1)\\"}"; echo "$TOKEN" | tail -1 >&2; exit 5
+    """
+    outcome = bench(script, secrets={"TOKEN": secret}).outcome()
+    assert "exit code 5: ***" in outcome.detail
+    assert list(outcome.metrics) == ["***"]
+    words = ("correct horse", "battery-staple")
+    kept = [path for path in files_below(tmp_path) if path.name != files.RESULT]
+    assert [(path, word) for path in kept for word in words if contains(path, word)] == []
+    assert [word for word in words if word in repr(outcome)] == []
+
+
+def test_a_secret_in_a_command_that_cannot_be_started_is_masked(bench: MakeBench) -> None:
+    outcome = bench(("/no/such/battery-staple",), secrets={"TOKEN": "battery-staple"}).outcome()
+    assert outcome.detail == "'/no/such/***' cannot be started: No such file or directory"
+
+
+UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[2:]
+from local_runs import Bench, problem_of
+from lynceus.executors.command import JobCommand
+from lynceus.executors.resources import Resources
+folder = Path(sys.argv[1])
+hungry = f"{sys.executable} -I -S -c 'bytearray(600 << 20)'"
+daemon = "(setsid env -i /bin/sleep 1000 &)"
+scripts = [f"{daemon}; echo '::lynceus {{\\"x\\": 1}}'", hungry, f"{daemon}; trap '' TERM; sleep 1000"]
+for number, script in enumerate(scripts):
+    job = JobCommand(script, workdir=folder, grace_s=0.2)
+    bench = Bench(folder / "runs", job, problem_of(), lambda row: Resources(cpus=1, memory_bytes=200 << 20))
+    outcome = bench.outcome(timeout_s=1.0 if number == 2 else 60.0, number=number)
+    print(outcome.end, outcome.reason, dict(outcome.metrics))
+    bench.executor.close()
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can become another user")
+def test_everything_holds_for_an_unprivileged_user() -> None:
+    """Who cannot create control groups: memory is limited by rlimits, and daemons are found below their supervisor."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.chown(folder, 65534, 65534)
+        paths = [str(Path(__file__).parents[1]), str(Path(lynceus.__file__).parents[1]), *filter(None, sys.path)]
+        read = [
+            "--inh-caps=-all,+dac_read_search",
+            "--ambient-caps=-all,+dac_read_search",
+        ]  # Python may be in root's home
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *read]
+        command = [*user, sys.executable, "-c", UNPRIVILEGED, str(folder), *paths]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        assert done.stdout.splitlines() == ["finished None {'x': 1.0}", "failed oom {}", "capped None {}"], done.stderr
+        mine = {process for process in all_processes() if owner_of(process) == 65534}
+        assert [process for process in mine if not is_dead(process)] == []
+
+
+def owner_of(process: int) -> int | None:
+    with contextlib.suppress(OSError):
+        return os.stat(f"/proc/{process}").st_uid
+    return None
 
 
 def test_a_run_prepared_before_a_reboot_is_not_started(bench: MakeBench, tmp_path: Path) -> None:
@@ -323,7 +543,7 @@ def test_a_root_that_cannot_be_written_is_an_infrastructure_error(bench: MakeBen
     [
         ({"run": ()}, "there is no command"),
         ({"run": ("a",), "shell": True}, "needs a script, not a list"),
-        ({"run": "x", "metrics": {"m": "(["}}, "the expression of 'm' cannot be read"),
+        ({"run": "x", "metrics": {"m": "(["}}, "is not a valid regular expression"),
         ({"run": "x", "metrics": {"m": "abc"}}, "has 0 groups"),
         ({"run": "x", "grace_s": -1.0}, "grace must not be negative"),
     ],

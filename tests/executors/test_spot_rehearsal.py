@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local_runs import PATIENCE_S
 from lynceus.executors.command import JobCommand
 from lynceus.executors.interface import Request, WallClock
 from lynceus.executors.local import LocalExecutor
@@ -66,6 +67,11 @@ def wait(executor: SpotRehearsal, ticket: str) -> Outcome:
     return outcome
 
 
+def is_charged(charged_usd: float, seconds: float, price: float) -> bool:
+    """Whether a run was charged for its time and, if it was preempted, for the moment until all of its processes were gone."""
+    return seconds * price * (1 - 1e-9) <= charged_usd <= (seconds + PATIENCE_S) * price
+
+
 def test_a_preempted_run_is_charged_for_its_time(tmp_path: Path) -> None:
     problem = problem_of(rate_per_s=20.0)
     with rehearsal(problem, tmp_path, "echo $$ > pid; exec sleep 60") as executor:
@@ -73,7 +79,7 @@ def test_a_preempted_run_is_charged_for_its_time(tmp_path: Path) -> None:
         outcome = wait(executor, ticket)
     assert (outcome.end, outcome.reason) == (End.FAILED, FailureReason.PREEMPTED)
     assert outcome.seconds < 30
-    assert outcome.charged_usd == pytest.approx(outcome.seconds * float(problem.price[0]))
+    assert is_charged(outcome.charged_usd, outcome.seconds, float(problem.price[0]))
     assert "preempted after" in outcome.detail
     pid = tmp_path / "pid"
     number = pid.read_text().strip() if pid.exists() else ""  # it may have been stopped before it wrote the file
@@ -128,7 +134,7 @@ def test_a_study_on_spot_machines_retries_moves_and_charges_every_run(tmp_path: 
         assert sum(one.row == spot_row for one in preempted) == 2
         assert seen.outcome.end is not End.FAILED
     for seen in runs:
-        assert seen.outcome.charged_usd == pytest.approx(seen.outcome.seconds * float(problem.price[seen.row]))
+        assert is_charged(seen.outcome.charged_usd, seen.outcome.seconds, float(problem.price[seen.row]))
     assert study.spent_usd == pytest.approx(math.fsum(seen.outcome.charged_usd for seen in runs))
 
 
@@ -215,7 +221,7 @@ def test_a_killed_command_line_resumes_the_same_preemptions(tmp_path: Path) -> N
             assert [row["reason"] for row in on_spot] == ["preempted", "preempted"]
             assert [row["state"] for row in on_demand] == ["COMPLETE"]
     for row in rows:
-        assert row["charged_usd"] == pytest.approx(row["runtime_s"] * row["price_usd_per_hour"] / 3600)
+        assert is_charged(row["charged_usd"], row["runtime_s"], row["price_usd_per_hour"] / 3600)
 
 
 def test_other_failures_are_not_preemptions(tmp_path: Path) -> None:

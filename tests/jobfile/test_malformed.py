@@ -220,7 +220,7 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "a budget below one useful run": (
         changed("cost: 1 USD", "cost: 0.0000001 USD"),
-        "budget: $0.0000001 pays for no useful run: 1s of the cheapest configuration costs $",
+        "budget: $0.0000001 pays for no useful run: 1s of the cheapest configuration and a grace period of 10s costs $",
     ),
     "a field twice": (GOOD + "name: again", "job.yaml:11: the field 'name' was given on line 2 already"),
     "not yaml": (GOOD + "a: [1, 2", "invalid YAML"),

@@ -111,5 +111,5 @@ def test_what_would_fail_later_is_refused_before_the_start(tmp_path: Path, more:
 
 
 def test_a_complete_job_can_start(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("LYNCEUS_SET", "x")
+    monkeypatch.setenv("LYNCEUS_SET", "http://x")
     check_startable(Job.parse(JOB + "secrets: {A: env:LYNCEUS_SET}\nnotify: {webhook: env:LYNCEUS_SET}", tmp_path))

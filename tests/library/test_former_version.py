@@ -10,7 +10,8 @@ import pytest
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import prepare
 from lynceus.library.open_study import open_record
-from lynceus.storage.sql.storage import Storage
+from lynceus.storage.sql.migrate import HEAD
+from lynceus.storage.sql.storage import Storage, upgrade
 from lynceus.trial.order import Purpose
 
 FORMER = Path(__file__).parents[1] / "fixtures" / "v0.1"
@@ -23,6 +24,7 @@ def storage(tmp_path: Path) -> Iterator[Storage]:
     with sqlite3.connect(file) as database:
         database.executescript((FORMER / "storage.sql").read_text(encoding="utf-8").replace("/srv/jobs", str(tmp_path)))
     database.close()
+    assert upgrade(f"sqlite:///{file}") == ("0003", HEAD)
     with Storage(f"sqlite:///{file}", create=False) as found:
         yield found
 
@@ -34,10 +36,12 @@ def test_every_study_is_there(storage: Storage) -> None:
 @pytest.mark.parametrize("name", NEXT)
 def test_a_study_goes_on_as_it_would_have(storage: Storage, name: str) -> None:
     study = open_record(storage, storage.load_study(name)).study
+    grace_h = study.problem.billing.grace_s / 3600  # version 0.1 did not reserve the grace period
     asked = []
     while len(asked) < 2 and (trial := study.ask()) is not None:
-        asked.append([trial.number, dict(trial.params), trial.timeout, trial.max_charge_usd])
-    assert asked == NEXT[name]
+        asked.append([trial.number, dict(trial.params), trial.timeout])
+        assert trial.max_charge_usd == pytest.approx(NEXT[name][len(asked) - 1][3] + grace_h * trial.price_usd_per_hour)
+    assert asked == [expected[:3] for expected in NEXT[name]]
 
 
 def test_the_purpose_of_a_run_is_known_from_its_former_text(storage: Storage) -> None:

@@ -102,7 +102,7 @@ def post_office() -> Iterator[tuple[Inbox, int]]:
 def a_study(url: str, usd: float = 100.0, name: str = "sent") -> Study:
     space = Space.build([Integer("n", 1, 10)], price=3600.0)  # a dollar per second
     problem = Problem(space, budget=Budget(usd=usd))
-    return open_study(url, name, problem, preset("random", timeout="capped"), load_if_exists=True)
+    return open_study(url, name, problem, preset("random", timeout="none"), load_if_exists=True)
 
 
 def spend(study: Study, *seconds: float) -> None:
@@ -223,14 +223,14 @@ def test_a_webhook_does_not_follow_redirects(hook: Hook, tmp_path: Path) -> None
 
 def test_mail(post_office: tuple[Inbox, int], tmp_path: Path) -> None:
     letters, port = post_office
-    study = a_study(f"sqlite:///{tmp_path}/s.db", name="näch\nts")
+    study = a_study(f"sqlite:///{tmp_path}/s.db", name="näch ts")
     spend(study, 90.0)
     (event,) = events(study)
     known = Mail(("a@example.org", "b@example.org"), "l@example.org", "127.0.0.1", port, "none", "lynx", SECRET)
     known.send(event)
     (letter,) = letters.got
     assert letter["To"] == "a@example.org, b@example.org"
-    assert str(make_header(decode_header(letter["StudyContext"]))) == "näch ts: 90 % of the budget is spent"
+    assert str(make_header(decode_header(letter["Subject"]))) == "näch ts: 90 % of the budget is spent"
     assert "$90.00 of $100.00" in letter.get_payload(decode=True).decode()
     wrong_password = Mail(("a@example.org",), "l@example.org", "127.0.0.1", port, "none", "lynx", "wrong")
     with pytest.raises(UndeliveredError, match="the mail server answered 535"):
@@ -292,7 +292,7 @@ def test_a_search_from_the_command_line_sends_its_end(
     done = lynceus("run", "job.yaml", "-y", HOOK=hook.url)
     assert done.returncode == 0, done.stderr
     assert [one["event"] for one in hook.got] == ["end"]
-    assert [letter["StudyContext"] for letter in letters.got] == ["toy has ended"]
+    assert [letter["Subject"] for letter in letters.got] == ["toy has ended"]
     again = lynceus("resume", "toy", HOOK=hook.url)
     assert again.returncode == 0
     assert len(hook.got) == len(letters.got) == 1
@@ -363,3 +363,17 @@ def test_references_are_resolved(tmp_path: Path) -> None:
     assert isinstance(mail, Mail)
     assert (mail.host, mail.port, mail.security) == ("mail.example.org", 587, "starttls")
     assert notifier._kinds == ("end",)
+
+
+def test_text_of_a_job_calls_nobody(hook: Hook, post_office: tuple[Inbox, int], tmp_path: Path) -> None:
+    """Reasons quote what jobs print: mentions, hidden links, line breaks and surrogates stay text."""
+    study = a_study(f"sqlite:///{tmp_path}/s.db")
+    study.stop("@everyone <!channel> [safe](http://evil)\r\nBcc: all@example.org \ud800")
+    (event,) = [one for one in events(study) if one.kind == "end"]
+    Webhook("webhook 1", hook.url).send(event)
+    text = hook.got[0]["text"]
+    assert not [call for call in ("@everyone", "<!channel>", "](http", "\ud800", "\r") if call in text]
+    letters, port = post_office
+    Mail(("a@example.org",), "l@example.org", "127.0.0.1", port, "none", "lynx", SECRET).send(event)
+    assert letters.got[0]["Bcc"] is None
+    assert letters.got[0]["Subject"] == event.title

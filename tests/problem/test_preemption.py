@@ -168,7 +168,9 @@ def test_policies_include_preemptions_in_the_cost(policy: str) -> None:
     for rate in (1e-7, 0.2):
         study = Study(problem_of(rate, twin=False), preset(policy), seed=1)
         while (trial := study.ask()) is not None and len(study.observations) < 6:
-            study.tell(trial, runtime=100.0 / (1 + 0.01 * int(str(trial.params["n"]))))
+            needed = 100.0 / (1 + 0.01 * int(str(trial.params["n"])))
+            stopped = trial.timeout is not None and needed > trial.timeout
+            study.tell(trial, runtime=trial.timeout if stopped else needed, state="TIMEOUT" if stopped else "COMPLETE")
         advice = study.recommend()
         assert advice is not None
         chosen.append(study.problem.space.point(advice.row)["use_spot"])

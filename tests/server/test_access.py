@@ -8,11 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 
 from dashboards import JOB, READ, WRITE, Dashboard, dashboard, served
+from local_runs import eventually
 from lynceus.server import guard
 from lynceus.server.access import SESSION_S, Access, Role
 from lynceus.server.login_limits import FREE_FAILURES, LONGEST_WAIT_S, LoginLimits
+from lynceus.server.proxies import TrustedProxies
 from lynceus.server.routes import session
 from lynceus.storage.sql.storage import Storage
 
@@ -185,38 +188,102 @@ def test_names_of_this_machine_are_accepted(guarded: Dashboard, host: str) -> No
     assert guarded.get("studies", {"Host": host}, token=READ).status == 200
 
 
-def test_wrong_tokens_slow_down_an_address(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_tokens_of_a_stranger_keep_nobody_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All come from one address, as behind a proxy: wrong tokens must wait, right ones never."""
     now = [time.time()]
     for module in (guard, session):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: now[0]))
     with served(f"sqlite:///{folder}/s.db", folder, read=READ, token=None) as server:
-        statuses = [server.get("studies", token=f"guess-{number}").status for number in range(FREE_FAILURES + 1)]
-        assert statuses == [401] * (FREE_FAILURES + 1)
-        locked = server.post("session", {"token": WRITE}, {"Origin": server.url})
-        assert locked.status == 429
-        assert 1 <= int(locked.headers["retry-after"]) <= 2
-        assert server.get("studies", token=READ).status == 429
-        now[0] += 2.1
+        statuses = [server.get("studies", token=f"guess-{number}").status for number in range(20)]
+        assert statuses == [401] * (FREE_FAILURES + 1) + [429] * (19 - FREE_FAILURES)
         assert server.get("studies", token=READ).status == 200
+        refused = server.post("session", {"token": "guess-again"}, {"Origin": server.url})
+        assert (refused.status, 1 <= int(refused.headers["retry-after"]) <= 2) == (429, True)
+        assert server.post("session", {"token": READ}, {"Origin": server.url}).status == 200
+        now[0] += 2.1
         assert server.get("studies", token="guess-again").status == 401
-        assert int(server.get("studies", token=READ).headers["retry-after"]) >= 3
+        assert int(server.get("studies", token="and-again").headers["retry-after"]) >= 3, "readers do not end the wait"
+        assert server.get("studies", token=WRITE).status == 200
+        assert server.get("studies", token="once-more").status == 401, "the write token does"
+
+
+def test_a_trusted_proxy_names_the_client_and_the_scheme(folder: Path) -> None:
+    def guess(server: Dashboard, count: int, **headers: str) -> int:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        for number in range(count):
+            last = server.get("studies", named | {"Authorization": f"Bearer guess-{number}"})
+        return last.status
+
+    with served(
+        f"sqlite:///{folder}/s.db", folder, read=READ, token=None, proxies=("127.0.0.1", "10.0.0.0/8")
+    ) as behind:
+        assert guess(behind, FREE_FAILURES + 2, X_Forwarded_For="6.6.6.6, 192.0.2.7, 10.0.0.2") == 429
+        assert guess(behind, 1, X_Forwarded_For="192.0.2.8") == 401, "another client"
+        assert guess(behind, 1, X_Forwarded_For="192.0.2.9, 192.0.2.7") == 429, "what the client writes does not count"
+        assert guess(behind, 1, Forwarded='for="192.0.2.7:4711";proto=https') == 429
+        both = {"X-Forwarded-For": "192.0.2.7", "Forwarded": "for=192.0.2.99"}
+        assert guess(behind, 1, **{name.replace("-", "_"): value for name, value in both.items()}) == 401, "the proxy"
+        signed = behind.post("session", {"token": WRITE}, {"Origin": behind.url, "X-Forwarded-Proto": "https"})
+        assert SimpleCookie(signed.headers["set-cookie"])["lynceus_session"]["secure"]
+    with served(f"sqlite:///{folder}/s.db", folder, read=READ, token=None) as direct:
+        for number in range(FREE_FAILURES + 1):
+            direct.get("studies", {"Authorization": f"Bearer guess-{number}", "X-Forwarded-For": f"192.0.2.{number}"})
+        assert guess(direct, 1, X_Forwarded_For="192.0.2.77") == 429, "nobody is believed"
+        signed = direct.post("session", {"token": WRITE}, {"Origin": direct.url, "X-Forwarded-Proto": "https"})
+        assert not SimpleCookie(signed.headers["set-cookie"])["lynceus_session"]["secure"]
+
+
+@pytest.mark.parametrize(
+    ("hops", "client"),
+    [
+        ("", "10.0.0.1"),
+        ("2001:db8::7", "2001:db8::7"),
+        ("[2001:db8::7]:4711", "2001:db8::7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("192.0.2.7, not an address, 10.0.0.2", "10.0.0.2"),
+        ("10.0.0.3, 10.0.0.2", "10.0.0.3"),
+        ("unknown", "10.0.0.1"),
+    ],
+)
+def test_chains_of_proxies(hops: str, client: str) -> None:
+    proxies = TrustedProxies.parse(["10.0.0.0/8"])
+    assert proxies.sender("10.0.0.1", "http", Headers({"x-forwarded-for": hops})) == (client, "http")
+    if client != "10.0.0.1":
+        quoted = ", ".join(f'for="{hop}";by=x;proto=http' for hop in hops.split(", "))
+        assert proxies.sender("10.0.0.1", "http", Headers({"forwarded": quoted})) == (client, "http")
+
+
+def test_a_session_ends_with_its_sign_out_on_every_server(folder: Path) -> None:
+    url = f"sqlite:///{folder}/s.db"
+    with served(url, folder, read=READ, token=None) as one:
+        stolen, _ = sign_in(one, WRITE)
+        kept, _ = sign_in(one, WRITE)
+        assert one.request("DELETE", "session", None, stolen).status == 200
+        assert one.get("studies", stolen).status == 401
+        assert one.get("session", stolen).json["signed_in"] is False
+        assert one.get("studies", kept).status == 200
+        with served(url, folder, read=READ, token=None) as two:
+            assert two.get("studies", stolen).status == 401
+            assert two.get("studies", kept).status == 200
+            assert two.request("DELETE", "session", None, kept | {"Origin": two.url}).status == 200
+            eventually(lambda: one.get("studies", kept).status == 401)
 
 
 def test_waits_double_with_each_failure_and_expire() -> None:
     limits, now = LoginLimits(), 0.0
     waits = []
-    for _ in range(40):
-        limits.failed("a", now)
+    for number in range(40):
+        limits.failed("a", f"guess {number}", now)
         waits.append(limits.wait_s("a", now))
         now += waits[-1]
     assert waits[:FREE_FAILURES] == [0.0] * FREE_FAILURES
     assert waits[FREE_FAILURES : FREE_FAILURES + 4] == [2.0, 4.0, 8.0, 16.0]
     assert waits[-1] == LONGEST_WAIT_S
-    limits.failed("a", now)
+    limits.failed("a", "another", now)
     assert limits.wait_s("a", now + LONGEST_WAIT_S) == 0.0
     assert limits.wait_s("b", now) == 0.0
-    limits.failed("a", now + 1e5)
+    limits.failed("a", "much later", now + 1e5)
     assert limits.wait_s("a", now + 1e5) == 0.0, "failures expire after an hour"
     for number in range(20_000):
-        limits.failed(f"address {number}", now)
+        limits.failed(f"address {number}", "guess", now)
     assert len(limits._failures) <= 10_000

@@ -132,7 +132,7 @@ def test_a_study_from_the_text_of_a_job_file(server: Dashboard) -> None:
         ({"workdir": "../.."}, "outside the server's folder"),
         ({"executor": {"run_directory": "../x"}}, "outside the server's folder"),
         ({"name": "../../etc"}, "use up to 100 letters"),
-        ({"seed": 2**70}, "seed is"),
+        ({"seed": 2**70}, "seed"),
         ({"space": {"n": ["\0"]}}, "cannot be stored"),
         ({"space": {"n": []}}, "at least one value"),
     ],
@@ -158,6 +158,53 @@ def test_unknown_studies_and_trials_and_trials_that_have_ended(server: Dashboard
     assert server.get(f"studies/{name}/trials/{number}").json["outcome"]["runtime_s"] == 5
 
 
+def test_text_from_outside_is_cleaned_where_it_enters(server: Dashboard, new_study) -> None:
+    """What cannot be stored, or would act on a terminal, is replaced; what is only markup somewhere is kept."""
+    name = new_study()
+    server.post(f"studies/{name}/ask")
+    odd = {
+        "p99\0": 1,
+        "\ud800": 2,
+        "\x1b[2J": 3,
+        "evil\u202e": 4,
+        "[/bold]": 5,
+        "__proto__": 6,
+        "a\n b": 7,
+        "x" * 150: 8,
+    }
+    body = {"runtime": 5, "metrics": odd, "detail": "first\0\n\x1b]0;title\x07 \ud800"}
+    told = server.post(f"studies/{name}/trials/0/tell", body)
+    assert told.status == 200, told.body
+    assert told.json["trial"]["detail"] == "first\ufffd \ufffd]0;title\ufffd \ufffd"
+    clean = {
+        "p99\ufffd": 1,
+        "\ufffd": 2,
+        "\ufffd[2J": 3,
+        "evil\ufffd": 4,
+        "[/bold]": 5,
+        "__proto__": 6,
+        "a b": 7,
+        "x" * 99 + "…": 8,
+    }
+    assert told.json["trial"]["metrics"] == clean
+    server.post(f"studies/{name}/stop", {"reason": "enough\0\x1b[2J"})
+    assert server.get(f"studies/{name}").json["reason"] == "enough\ufffd\ufffd[2J"
+    rows = server.get(f"studies/{name}/export").body.decode()
+    assert "\0" not in rows
+    assert "\x1b" not in rows
+
+
+def test_exported_formulas_are_text(server: Dashboard, new_study) -> None:
+    name = new_study()
+    server.post(f"studies/{name}/ask")
+    formula = '=HYPERLINK("http://evil.example";"click")'
+    server.post(f"studies/{name}/trials/0/tell", {"runtime": 5, "metrics": {formula: 1}, "detail": formula})
+    exported = server.get(f"studies/{name}/export")
+    assert exported.headers["content-disposition"] == f"attachment; filename*=UTF-8''{name}.csv"
+    for row in csv.reader(exported.body.decode().splitlines()):
+        assert not [cell for cell in row if cell.startswith(("=", "+", "-", "@"))]
+
+
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
@@ -171,9 +218,8 @@ def test_unknown_studies_and_trials_and_trials_that_have_ended(server: Dashboard
         ({"runtime": 5, "metrics": {"loss": "low"}}, "metrics.loss"),
         ({"runtime": 5, "surprise": 1}, "surprise"),
         ({"runtime": 5, "progress": [[1]]}, "progress"),
-        ({"runtime": 5, "detail": "a\0b"}, "cannot be stored"),
         (b'{"runtime": NaN}', "finite"),
-        (b'{"runtime": 5, "detail": "\\ud800"}', "cannot be stored"),
+        (b'{"runtime": 5, "metrics": {" ": 1}}', "metrics"),
         (b"{", "JSON"),
         (b"[1]", "body"),
         (b"\xff\xfe", "body"),

@@ -129,3 +129,35 @@ def test_a_browser_gets_a_page_for_unknown_addresses(server: Dashboard) -> None:
     for path in ("/nope", "/static/none.js", "studies/unknown"):
         answer = server.get(path, headers={"Accept": "*/*" if path == "/nope" else "text/html"})
         assert (answer.status, answer.headers["content-type"]) == (404, "application/problem+json"), path
+
+
+def test_the_host_header_appears_in_no_response(server: Dashboard) -> None:
+    """A cache between server and browsers must not keep what one client made up."""
+    for path in ("/", "/studies/toy/", "/compare", "/static", "/static/", "studies/", "/nope", "//evil.example/"):
+        answer = server.get(path, {"Host": "localhost:66", "X-Forwarded-Host": "evil.example", "Accept": "text/html"})
+        assert answer.status in (200, 404), path
+        assert b"localhost:66" not in answer.body
+        assert b"http://evil.example" not in answer.body
+        assert "location" not in answer.headers
+
+
+def test_a_refused_chunk_of_a_request_without_a_response_body_is_no_error(server: Dashboard) -> None:
+    """The response to HEAD has no body, and there is none to send an explanation in."""
+    parts = urlsplit(server.url)
+    head = b"HEAD /api/v1/health HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as connection:
+        connection.sendall(head + b"2\r\n{}\r\nzz\r\n")
+        assert connection.recv(100).split(b" ")[1] in (b"400", b"405")
+    assert not server.broken, "".join(server.stderr)
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_body_leaves_no_trace(server: Dashboard) -> None:
+    parts = urlsplit(server.url)
+    for path in (b"studies", b"session"):
+        start = b"POST /api/v1/%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as connection:
+            connection.sendall(start % (path, WRITE.encode()) + b"Content-Length: 100\r\n\r\n{")
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(1000)
+    assert server.get("health").status == 200
+    assert not server.broken, "".join(server.stderr)

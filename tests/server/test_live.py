@@ -22,7 +22,7 @@ from lynceus.policy.policy_file import describe
 from lynceus.server import commands
 from lynceus.server.job_upload import uploaded_job
 from lynceus.server.study_cache import StudyCache
-from lynceus.storage.sql.journal import LOST_AFTER_S
+from lynceus.storage.sql.leases import LOST_AFTER_S
 from lynceus.storage.sql.storage import Storage, fingerprint
 from lynceus.trial.outcome import FailureReason
 

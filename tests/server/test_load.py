@@ -38,7 +38,7 @@ def test_concurrent_clients_lose_and_repeat_nothing(postgres, tmp_path: Path) ->
                     assert trial is not None
                     if rng.random() < 0.2:
                         study.runs.heartbeat([trial.number])
-                    runtime = round(rng.uniform(1, 500), 3)
+                    runtime = min(round(rng.uniform(1, 500), 3), trial.timeout or 500)
                     study.tell(trial, runtime=runtime)
                     reported[place][trial.number] = runtime
             except BaseException as error:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzzing import demand_an_answer, evaluate, expressions
 from lynceus.errors import InputError
 from lynceus.space.expression import Expression
 
@@ -292,3 +293,46 @@ def test_any_text_is_parsed_or_an_input_error(text):
         expression = Expression.parse(text)
         mask = expression.mask({name: [1, 2] for name in expression.names} or {"x": [1, 2]})
         assert mask.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9**9**9**9",
+        "threads" + "*threads" * 3000,
+        "'a'" + "+'a'" * 2500,
+        "-" * 9000 + "1",
+        "[" * 5000,
+        "not " * 2000 + "1",
+        "1 if 1 else " * 800 + "1",
+        "threads" + ".x" * 4900,
+        "1" + "0" * 9000,
+        "f'{" * 2000,
+        "1<" * 4000 + "1",
+        "int(exp(700)) * int(exp(700))",
+        "not -(None if codec else codec)",
+        "codec + 1 if codec is None else 0",
+        "log(codec) if codec is None else 0",
+    ],
+)
+def test_a_hostile_expression_is_answered(text: str) -> None:
+    demand_an_answer(evaluate, text)
+
+
+@given(expressions())
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_any_expression_is_answered(text: str) -> None:
+    demand_an_answer(evaluate, text)
+
+
+@pytest.mark.slow
+@given(expressions())
+@settings(max_examples=20_000, deadline=None)
+def test_very_many_expressions_are_answered(text: str) -> None:
+    demand_an_answer(evaluate, text)
+
+
+def test_joined_texts_are_bounded_over_all_configurations() -> None:
+    column = [str(number) for number in range(50_000)]
+    with pytest.raises(InputError, match="joined texts are longer than"):
+        Expression.parse(f"name + '{'x' * 9000}'").evaluate({"name": column})

@@ -9,7 +9,7 @@ from journal_cases import observation, order
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.storage.journal import Journal
 from lynceus.storage.sql import reader as sql_reader
-from lynceus.storage.sql.journal import LOST_AFTER_S
+from lynceus.storage.sql.leases import LOST_AFTER_S
 from lynceus.storage.sql.storage import Storage
 from lynceus.trial.record import RequestedState
 from lynceus.trial.stop import Stopped, StopReason
@@ -248,8 +248,8 @@ def test_runs_of_a_live_worker_are_not_adopted(storage: Storage) -> None:
 def test_runs_of_a_dead_process_are_adopted(storage: Storage) -> None:
     _create_study(storage)
     one, other = storage.journal("nightly"), storage.journal("nightly")
-    host, boot, _, _, token = one.worker.split("/")
-    one.worker = f"{host}/{boot}/4194304/1/{token}"  # above the kernel's highest process id
+    host, boot, namespace, _, _, token = one.worker.split("/")
+    one.worker = f"{host}/{boot}/{namespace}/4194304/1/{token}"  # above the kernel's highest process id
     one.ordered(order(0), {})
     assert [run.worker for run in other.adopt()] == [other.worker]
 

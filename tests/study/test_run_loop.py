@@ -19,6 +19,7 @@ from lynceus.space.table import Space
 from lynceus.storage.sql.storage import Storage
 from lynceus.study.create import create_study
 from lynceus.study.run_loop import explore
+from lynceus.study.runs import TakenOverError
 from lynceus.study.stored import continued, open_study
 from lynceus.study.study import Study
 from lynceus.trial.outcome import End, FailureReason, Outcome
@@ -139,6 +140,78 @@ def test_a_lost_run_is_charged_up_to_its_last_heartbeat(tmp_path: Path) -> None:
             30.0,
             30.0,
         )
+
+
+@pytest.mark.parametrize(("ran_s", "charged"), [(None, 1.0), (0.0, 1.0), (0.5, 0.5), (42.0, 42.0), (150.0, 150.0)])
+def test_a_lost_run_that_was_launched_is_never_free(ran_s: float | None, charged: float) -> None:
+    """It is ended before it settles, and charged for what the executor knows of it, beyond its timeout, too."""
+
+    def lost(number: int) -> Outcome | None:
+        if number == 0:
+            raise LostRunError("its directory is gone", ran_s)
+        return Outcome(End.FINISHED, 5.0, 5.0)
+
+    executor, study = ScriptedExecutor(outcome=lost), Study(problem_of(), preset("sweep", timeout="capped"))
+    explore(study, executor, SimulatedClock(), settled=lambda seen: study.stop() if seen.order.number else None)
+    first = study.observations[0].outcome
+    assert (first.reason, first.charged_usd) == (FailureReason.INFRA, charged)
+    assert executor.cancelled == ["0"]
+    assert "up to its last sign of life" in first.detail
+    assert ("$50.00 more than the $100.00 reserved" in first.detail) == (ran_s == 150.0)
+
+
+def test_a_lost_run_is_charged_until_we_last_saw_it() -> None:
+    clock, looks = SimulatedClock(), iter(range(1, 1000))
+
+    def lost(number: int) -> Outcome | None:
+        if number == 0 and next(looks) > 100:
+            raise LostRunError("its directory is gone")
+        return None if number == 0 else Outcome(End.FINISHED, 5.0, 5.0)
+
+    study = Study(problem_of(), preset("sweep", timeout="capped"), clock=clock)
+    explore(study, ScriptedExecutor(outcome=lost), clock, settled=lambda seen: study.stop())
+    first = study.observations[0].outcome
+    assert 0.2 < first.seconds == first.charged_usd <= clock.now()
+
+
+def test_a_run_beyond_its_timeout_counts_as_stopped_and_then_nothing_starts() -> None:
+    study = Study(problem_of(usd=300.0), preset("sweep", timeout="capped"))
+    executor = ScriptedExecutor(outcome=lambda number: Outcome(End.FINISHED, 250.0, 250.0))
+    explore(study, executor, SimulatedClock())
+    assert [(seen.outcome.end, seen.outcome.seconds) for seen in study.observations] == [(End.TIMEOUT, 250.0)] * 2
+    assert study.spent_usd == 500.0
+    assert executor.launched == [0, 1]
+    detail = "it finished after 4m10s, beyond its timeout of 1m40s, and counts as stopped; it was charged $150.00 more than the $100.00"
+    assert study.trials[0].detail.startswith(detail)
+    assert study.stopped is not None
+    assert study.stopped.kind is StopReason.BUDGET
+    assert "trials were charged $350.00 more than was reserved for them" in study.stopped.reason
+    with pytest.raises(InputError, match="no trial has kept every constraint"):
+        _ = study.best_params
+
+
+def test_a_run_that_another_worker_took_over_is_left_alone(tmp_path: Path) -> None:
+    """It is neither settled nor cancelled by the first worker, whatever its executor says."""
+    with Storage(f"sqlite:///{tmp_path}/s.db") as storage:
+        first = open_study(storage, "s", problem_of(), preset("sweep", timeout="capped"))
+        other = continued(storage, "s", problem_of(), preset("sweep", timeout="capped"))
+        executor, clock = ScriptedExecutor(outcome=lambda number: None), SimulatedClock()
+
+        def take_over() -> None:
+            if not other.record.open_runs:
+                first.runs.release()  # as when its lease has run out
+                assert [run.order.number for run in other.runs.adopt()] == [0]
+                executor.outcome = lambda number: Outcome(End.FINISHED, 7.0, 7.0)
+
+        requests = iter([RequestedState.RUN] * 2 + [RequestedState.KILL] * 10_000)
+        explore(first, executor, clock, tick=take_over, requested_state=lambda: next(requests))
+        assert executor.cancelled == []
+        assert first.observations == ()
+        assert [run.order.number for run in other.record.open_runs] == [0]
+        with pytest.raises(TakenOverError, match="trial 0 was taken over by another worker"):
+            first.runs.settle(other.pending[0], Outcome(End.FINISHED, 7.0, 7.0))
+        explore(other, executor, SimulatedClock(), requested_state=lambda: RequestedState.STOP)
+        assert [seen.outcome.seconds for seen in other.observations] == [7.0]
 
 
 def test_a_run_that_cannot_be_collected_is_one_failed_trial() -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, OverrunWarning
 from lynceus.problem.billing import Billing
 from lynceus.problem.budget import Budget
 from lynceus.problem.objective import Constraint
@@ -92,9 +92,80 @@ def test_tell_computes_the_charge_unless_it_is_given() -> None:
     study = study_of("sweep", billing=billing)
     study.tell(ask(study), runtime="100s")
     assert study.observations[0].outcome.charged_usd == pytest.approx(180.0 / 3600)
-    study.tell(ask(study), runtime="100s", charged="$0.70")
-    assert study.observations[1].outcome.charged_usd == 0.7
-    assert study.spent_usd == pytest.approx(0.75)
+    study.tell(ask(study), runtime="10s", charged="$0.01")
+    assert study.observations[1].outcome.charged_usd == 0.01
+    assert study.spent_usd == pytest.approx(0.06)
+
+
+def test_a_trial_beyond_its_timeout_counts_as_stopped_with_its_true_time_and_charge() -> None:
+    study = study_of("sweep", constraints=["runtime <= 10m"], budget="$1")
+    trial = ask(study)
+    assert (trial.timeout, trial.max_charge_usd) == (600.0, pytest.approx(600 / 3600))
+    with pytest.warns(OverrunWarning) as warned:
+        study.tell(trial, runtime=1e6)
+    assert [str(one.message) for one in warned] == [
+        "trial 0: it finished after 11d14h, beyond its timeout of 10m, and counts as stopped.",
+        "trial 0: it was charged $277.61 more than the $0.17 reserved for it.",
+    ]
+    assert warned[0].filename == __file__
+    (seen,) = study.observations
+    assert (seen.outcome.end, seen.outcome.seconds) == (End.TIMEOUT, 1e6)
+    assert seen.target is not None
+    assert (seen.target.censored, seen.target.bound_s) == (True, 1e6)
+    assert study.spent_usd == pytest.approx(1e6 / 3600)
+    assert "counts as stopped; it was charged $277.61 more" in study.trials[0].detail
+    assert study.ask() is None
+    assert (
+        study.reason == "nothing is left of $1.00, because trials were charged $277.61 more than was reserved for them"
+    )
+    study.resume(add_usd=400.0)
+    assert study.ask() is not None
+
+
+def test_a_charge_beyond_the_reservation_counts_in_full() -> None:
+    study = study_of("sweep", constraints=["runtime <= 10m"], budget="$1")
+    with pytest.warns(OverrunWarning, match="it was charged \\$49.83 more than the \\$0.17 reserved for it"):
+        study.tell(ask(study), runtime="5m", charged=50)
+    (trial,) = study.trials
+    assert (trial.state, trial.charged_usd, study.spent_usd) == (TrialState.COMPLETE, 50.0, 50.0)
+    assert "$49.83 more" in trial.detail
+    assert study.ask() is None
+    assert study.stopped is not None
+    assert study.stopped.kind is StopReason.BUDGET
+
+
+def test_a_trial_at_its_timeout_and_one_without_are_no_overruns() -> None:
+    study = study_of("sweep", constraints=["runtime <= 10m"], budget="$1")
+    study.tell(ask(study), runtime=600.0)
+    unlimited = study_of("random", budget=math.inf)
+    trial = ask(unlimited)
+    assert trial.timeout is None
+    unlimited.tell(trial, runtime=1e6, charged=50)
+    assert [one.trials[0].state for one in (study, unlimited)] == [TrialState.COMPLETE] * 2
+    assert [one.trials[0].detail for one in (study, unlimited)] == ["", ""]
+
+
+def test_the_grace_period_is_reserved_and_charged() -> None:
+    """What is reserved covers a run that is stopped and uses all of its grace period; with the last money, too."""
+    study = study_of("sweep", billing=Billing(grace_s=60.0), constraints=["runtime <= 10m"], budget="$0.55")
+    while (trial := study.ask()) is not None:
+        assert trial.timeout is not None
+        used_s = trial.timeout + 60.0
+        charged = used_s * trial.price_usd_per_hour / 3600
+        assert trial.max_charge_usd == pytest.approx(charged)
+        study.tell(trial, runtime=trial.timeout, state="TIMEOUT", charged=charged)
+    assert len(study.observations) >= 2
+    assert study.spent_usd == pytest.approx(0.55)
+    assert study.stopped is not None
+    assert study.stopped.kind is StopReason.BUDGET
+    assert all(trial.detail == "" for trial in study.trials)
+
+
+def test_told_text_is_one_clean_line() -> None:
+    study = study_of("sweep")
+    study.tell(ask(study), runtime=5, metrics={"p99\x00": 1.0}, detail="first\n\x1b[2Jsecond")
+    (trial,) = study.trials
+    assert (dict(trial.metrics), trial.detail) == ({"p99�": 1.0}, "first �[2Jsecond")
 
 
 def test_tell_by_number_with_metrics_and_progress() -> None:
@@ -232,7 +303,8 @@ def test_best_params_need_a_feasible_trial() -> None:
         ({"billing": 60}, "billing is 60, but a Billing"),
         ({"policy": None}, "policy is None, but a name such as"),
         ({"seed": "7"}, "seed is '7', but a whole number"),
-        ({"seed": -1}, "seed is -1, but 0 or more"),
+        ({"seed": -1}, "seed is -1, but a whole number from 0 to"),
+        ({"seed": 2**63}, "seed is 9223372036854775808, but a whole number from 0 to"),
         ({"study_name": 7}, "study_name is 7, but a text"),
         ({"load_if_exists": "yes"}, "load_if_exists is 'yes', but True or False"),
         ({"storage": 7}, "storage is 7, but an address such as"),
@@ -273,6 +345,24 @@ def test_an_enqueued_trial_runs_first() -> None:
     assert ask(study).params == {"vm": "small", "nodes": 1}
     with pytest.raises(InputError):
         study.enqueue_trial({"vm": "tiny", "nodes": 3})
+
+
+def test_enqueued_trials_wait_for_money_that_open_trials_reserve() -> None:
+    space = Space.build([Integer("nodes", 1, 4)], price="3600 * nodes")
+    study = create_study(space=space, budget=100.0, policy="random")
+    for nodes in (1, 2, 3):
+        study.enqueue_trial({"nodes": nodes})
+    first = study.ask()
+    assert first is not None
+    assert study.ask() is None, "the first trial may spend all the money"
+    assert [study.problem.space.point(row)["nodes"] for row in study.record.queue] == [2, 3]
+    study.tell(first, runtime=10.0)
+    second = study.ask()
+    assert second is not None
+    assert second.params == {"nodes": 2}
+    study.tell(second, runtime=45.0)
+    assert study.ask() is None
+    assert study.record.queue == (), "no money is left: the last one leaves the queue"
 
 
 def test_an_enqueued_trial_that_ran_already_is_skipped() -> None:

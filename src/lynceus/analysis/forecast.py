@@ -54,12 +54,13 @@ def forecast(problem: Problem, policy: Policy, *, parallel: int = 1) -> Forecast
     usd = problem.billing.charge
     most = min(len(problem.space) * problem.repeats, budget.trials or math.inf)
     high_usd = usd(limit_s, high) if math.isfinite(limit_s) else math.inf
+    most_usd = problem.billing.largest_charge(limit_s, high) if math.isfinite(limit_s) else math.inf
     typical_s = limit_s * TYPICAL
     typical = usd(typical_s, middle) if math.isfinite(limit_s) else math.nan
     certain = (
         most
         if math.isinf(budget.usd)
-        else min(most, 0 if math.isinf(high_usd) else math.floor(budget.usd / high_usd + 1e-9))
+        else min(most, 0 if math.isinf(most_usd) else math.floor(budget.usd / most_usd + 1e-9))
     )
     affordable = most if math.isinf(budget.usd) or math.isnan(typical) else min(most, max(1.0, budget.usd // typical))
     wall = budget.wall_clock_s or math.inf
@@ -77,7 +78,7 @@ def forecast(problem: Problem, policy: Policy, *, parallel: int = 1) -> Forecast
         expected_spend_usd=min(budget.usd, affordable * typical) if math.isfinite(limit_s) else budget.usd,
         expected_time_s=min(wall + typical_s, expected_time),
         expected_trials=int(affordable),
-        worst_spend_usd=min(budget.usd, most * high_usd),
+        worst_spend_usd=min(budget.usd, most * most_usd),
         worst_time_s=_longest(problem, limit_s, low, most, parallel),
         basis=_basis(limit_s, problem),
         warning=_warning(problem, policy, parallel),
@@ -113,7 +114,7 @@ def _money_limit(problem: Problem) -> float:
     """The longest run that the whole budget could pay, on the cheapest configuration."""
     if math.isinf(problem.budget.usd):
         return math.inf
-    return float(problem.billing.seconds_for(np.asarray(problem.budget.usd), np.asarray(problem.price.min())))
+    return float(problem.billing.timeouts_for(np.asarray(problem.budget.usd), np.asarray(problem.price.min())))
 
 
 def _longest(problem: Problem, limit_s: float, cheapest: float, most: float, parallel: int) -> float:

@@ -15,6 +15,9 @@ from lynceus.trial.order import Order
 from lynceus.trial.outcome import End, Observation
 from lynceus.trial.trial import STATES, TrialState
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What a spreadsheet takes for the start of a formula, also after a line break."""
+
 
 @dataclass(frozen=True)
 class TrialRow:
@@ -127,11 +130,29 @@ def flat_rows(study: StudyView) -> list[dict[str, Any]]:
     return flat
 
 
+def csv_cell(value: object) -> object:
+    """A value for a CSV file: spreadsheets would run a text such as `=HYPERLINK(…)` as a formula, so it gets an apostrophe.
+
+    >>> [csv_cell(value) for value in ("=1+1", "-Xmx2g", "large", -1.5, None)]
+    ["'=1+1", "'-Xmx2g", 'large', -1.5, None]
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def of_csv_cell(text: str) -> str:
+    """The text that `csv_cell` wrote, or any other.
+
+    >>> of_csv_cell("'-Xmx2g"), of_csv_cell("'quoted'")
+    ('-Xmx2g', "'quoted'")
+    """
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
+
+
 def trials_csv(study: StudyView) -> bytes:
     """All trials as a CSV file in UTF-8."""
     rows = flat_rows(study)
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else ["number"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(csv_cell, rows[0] if rows else ["number"]))
+    writer.writerows(map(csv_cell, row.values()) for row in rows)
     return text.getvalue().encode("utf-8", "replace")

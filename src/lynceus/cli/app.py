@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Annotated
@@ -19,6 +20,7 @@ from lynceus.cli.gc import gc
 from lynceus.cli.import_ import import_
 from lynceus.cli.init import init
 from lynceus.cli.logs import logs
+from lynceus.cli.output import echo, prepare_streams
 from lynceus.cli.plan import plan
 from lynceus.cli.plugins import plugins
 from lynceus.cli.policies import policies
@@ -32,8 +34,11 @@ from lynceus.cli.stop import stop
 from lynceus.cli.storage import storage
 from lynceus.cli.trials import trials
 from lynceus.cli.whatif import whatif
-from lynceus.errors import InfrastructureError, LynceusError
+from lynceus.errors import InfrastructureError, InputError, LynceusError
+from lynceus.trial.text import clean_line, is_text
 
+_LONGEST_MESSAGE = 2000
+"""Characters of a message; more would be a value that was quoted whole."""
 PLUGIN_COMMANDS = "lynceus.commands"
 """Entry points of other packages that add commands, each a Typer application."""
 
@@ -65,7 +70,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         import importlib.metadata  # half of the start-up time of every other command
 
-        typer.echo(f"lynceus {importlib.metadata.version('lynceus')}")
+        echo(f"lynceus {importlib.metadata.version('lynceus')}")
         raise typer.Exit
 
 
@@ -92,17 +97,40 @@ def _add_plugins() -> None:
 
 def main() -> None:
     """Run the command line; mistakes of the user become one line on stderr."""
+    prepare_streams()
     try:
+        _check_arguments()
         _add_plugins()
         app()
     except InfrastructureError as error:
-        sys.exit(_report(error, exit_codes.INFRASTRUCTURE))
+        sys.exit(_report(str(error), exit_codes.INFRASTRUCTURE))
     except LynceusError as error:
-        sys.exit(_report(error, exit_codes.INPUT))
+        sys.exit(_report(str(error), exit_codes.INPUT))
+    except OSError as error:
+        sys.exit(_report(_reason(error), exit_codes.INFRASTRUCTURE))
     except KeyboardInterrupt:
         sys.exit(exit_codes.INTERRUPTED)
 
 
-def _report(error: LynceusError, code: int) -> int:
-    typer.echo(f"lynceus: {' '.join(str(error).split())}", err=True)
+def _check_arguments() -> None:
+    """Refuse arguments with bytes that are no text: neither a storage nor a terminal can hold them."""
+    given = {"the argument": sys.argv[1:], "LYNCEUS_STORAGE": [os.environ.get("LYNCEUS_STORAGE", "")]}
+    for what, texts in given.items():
+        for text in texts:
+            if not is_text(text):
+                raise InputError(f"{what} {text!a} is not UTF-8 text; rename the file, or correct the argument.")
+
+
+def _reason(error: OSError) -> str:
+    """One sentence about a failure of the machine that no command expected."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "the current folder no longer exists; change to another one, then try again."
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; check permissions and free space, then try again."
+
+
+def _report(message: str, code: int) -> int:
+    echo(f"lynceus: {clean_line(message, _LONGEST_MESSAGE)}", err=True)
     return code

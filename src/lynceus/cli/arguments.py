@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from lynceus.cli.output import echo
+
 if TYPE_CHECKING:
     from lynceus.library.open_study import OpenStudy
+
+LARGEST_SEED = 2**63 - 1
+"""Storages keep 64 bits."""
 
 StudyArgument = Annotated[
     str | None, typer.Argument(help="The name of a study, or its job file; may be omitted if there is only one study.")
@@ -40,4 +45,4 @@ def named_study(
 def print_note(note: str | None) -> None:
     """Print a sentence on stderr, if there is one."""
     if note is not None:
-        typer.echo(note, err=True)
+        echo(note, err=True)

@@ -6,8 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-import typer
-
+from lynceus.cli.output import echo
 from lynceus.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def start_worker(one: OpenStudy, url: str, parallel: int) -> None:
         raise InfrastructureError(
             f"run --detach: the worker could not be started: {error}; check {log.parent}."
         ) from None
-    typer.echo(
+    echo(
         f"{one.name}: searching in the background (process {worker}, {log}); "
         f"see: lynceus status {one.name}, stop it with: lynceus stop {one.name}"
     )

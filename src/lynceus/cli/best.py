@@ -14,11 +14,13 @@ from lynceus.cli.output import (
     OutputOption,
     console,
     counted,
+    echo,
     fact_table,
     objective_text,
     params_text,
     percent,
     print_json,
+    safe,
 )
 
 if TYPE_CHECKING:
@@ -52,9 +54,7 @@ def best(
         print_json(found)
     elif found is None:
         constraints = ", ".join(str(constraint) for constraint in problem.constraints) or "no constraints"
-        typer.echo(
-            f"{one.name}: none of the {len(one.study.observations)} trials so far is known to meet {constraints}."
-        )
+        echo(f"{one.name}: none of the {len(one.study.observations)} trials so far is known to meet {constraints}.")
     else:
         print_answer(console(), problem, found)
     if found is None:
@@ -63,14 +63,12 @@ def best(
 
 def print_answer(out: Console, problem: Problem, found: Answer) -> None:
     """Print an answer as a table."""
-    from rich.markup import escape
-
     table = fact_table()
-    table.add_row("configuration", f"[bold green]{escape(params_text(found.params))}[/]")
+    table.add_row("configuration", f"[bold green]{safe(params_text(found.params))}[/]")
     if found.command is not None:
-        table.add_row("command", escape(found.command))
+        table.add_row("command", safe(found.command))
     for name, text in _facts(problem, found):
-        table.add_row(name, escape(text))
+        table.add_row(safe(name), safe(text))
     out.print(table)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lynceus.cli.output import Output, OutputOption, print_json
+from lynceus.cli.output import Output, OutputOption, echo, print_data, print_json
 from lynceus.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def check(
     from lynceus.jobfile.prepared_study import prepare_file
 
     if schema:
-        typer.echo(job_schema(), nl=False)
+        print_data(job_schema().encode())
         return
     if file is None:
         raise InputError("check: no job file was named; run for example: lynceus check job.yaml.")
@@ -36,9 +36,9 @@ def check(
         facts = {"file": str(file), "name": prepared.job.name, "configurations": len(space), "notes": prepared.notes}
         print_json(facts)
         return
-    typer.echo(f"{file}: valid. {space_text(space)}")
+    echo(f"{file}: valid. {space_text(space)}")
     for note in prepared.notes[len(space.notes) :]:
-        typer.echo(f"  note: {note}")
+        echo(f"  note: {note}")
 
 
 def space_text(space: Space) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,10 +11,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption
+from lynceus.cli.output import echo
 from lynceus.errors import InputError
 
 if TYPE_CHECKING:
     from lynceus.server.access import Access
+    from lynceus.server.serve import Certificate
+
+_LONGEST_TOKEN = 1 << 16
+"""Bytes of a token that are read."""
+
+
+_TrustedProxyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="The address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; or set "
+        "LYNCEUS_TRUSTED_PROXY. May be repeated."
+    ),
+]
+_CertificateOption = Annotated[
+    Path | None, typer.Option(help="A PEM file with the server's TLS certificate and those between it and its root.")
+]
+_KeyOption = Annotated[Path | None, typer.Option(help="A PEM file with the private key of --tls-cert.")]
 
 
 def dashboard(
@@ -32,6 +51,9 @@ def dashboard(
         list[str] | None,
         typer.Option(help="A name under which a proxy reaches the server. May be repeated."),
     ] = None,
+    trusted_proxy: _TrustedProxyOption = None,
+    tls_cert: _CertificateOption = None,
+    tls_key: _KeyOption = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     storage: StorageOption = None,
 ) -> None:
@@ -42,6 +64,7 @@ def dashboard(
     from lynceus.library.find import storage_url
     from lynceus.server.access import Access, check_exposure
     from lynceus.server.app import create_app
+    from lynceus.server.proxies import TrustedProxies
     from lynceus.server.serve import serve
     from lynceus.storage.sql.storage import Storage
 
@@ -51,13 +74,30 @@ def dashboard(
         _names(host, allowed_host or ()),
     )
     check_exposure(host, access)
+    proxies = TrustedProxies.parse(trusted_proxy or _words(os.environ.get("LYNCEUS_TRUSTED_PROXY", "")))
+    certificate = _certificate(tls_cert, tls_key)
     url = storage_url(address or storage)
     if access.write_token is None:
         Storage(
             url, create=False
         ).close()  # without a write token a new storage would stay empty: the address is misspelt
-    app = create_app(url, access=access)
-    serve(app, host, port, started=lambda url: _announce(url, access, open_browser))
+    app = create_app(url, access=access, proxies=proxies)
+    serve(app, host, port, certificate=certificate, started=lambda url: _announce(url, access, open_browser))
+
+
+def _certificate(chain: Path | None, key: Path | None) -> Certificate | None:
+    from lynceus.server.serve import Certificate
+
+    if chain is None and key is None:
+        return None
+    if chain is None or key is None:
+        missing = "--tls-cert" if chain is None else "--tls-key"
+        raise InputError(f"dashboard: {missing} is missing; TLS needs a certificate and its key.")
+    return Certificate(chain, key)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.split(r"[\s,]+", text) if word]
 
 
 def _token(kind: str, file: Path | None) -> str | None:
@@ -66,7 +106,8 @@ def _token(kind: str, file: Path | None) -> str | None:
     if file is None:
         return os.environ.get(variable) or None
     try:
-        token = file.read_text(encoding="utf-8").strip()
+        with file.open("rb") as opened:  # also a pipe, as in <(pass show token)
+            token = opened.read(_LONGEST_TOKEN).decode().strip()
     except (OSError, UnicodeDecodeError):
         raise InputError(
             f"--{kind}-token-file: {file} cannot be read as text; give a file that holds the token."
@@ -79,7 +120,7 @@ def _token(kind: str, file: Path | None) -> str | None:
 def _names(host: str, allowed: list[str] | tuple[str, ...]) -> frozenset[str]:
     """The host names that the server answers to: those of this machine, the address it listens on, and the allowed ones."""
     names = {"localhost", "127.0.0.1", "::1", host.strip("[]").lower(), *(name.lower() for name in allowed)}
-    if host in ("0.0.0.0", "::"):
+    if host.strip("[]") in ("0.0.0.0", "::"):
         own = socket.gethostname()
         names |= {own.lower(), socket.getfqdn().lower()}
         names |= _addresses(own)
@@ -95,6 +136,6 @@ def _addresses(name: str) -> set[str]:
 
 def _announce(url: str, access: Access, open_browser: bool) -> None:
     changes = "changes need the write token" if access.write_token else "read-only (no write token is set)"
-    typer.echo(f"{url}  ·  {changes}  ·  API: {url}/api/v1/openapi.json  ·  Ctrl-C stops the server", err=True)
+    echo(f"{url}  ·  {changes}  ·  API: {url}/api/v1/openapi.json  ·  Ctrl-C stops the server", err=True)
     if open_browser:
         typer.launch(url)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli import exit_codes
+from lynceus.cli.arguments import LARGEST_SEED
 from lynceus.cli.output import console, print_json
 from lynceus.errors import InputError, MissingExtraError
 
@@ -36,7 +37,9 @@ class DemoFormat(enum.StrEnum):
 
 def demo(
     policy: Annotated[str, typer.Option("--policy", "-p", help="A preset, see 'lynceus policies'.")] = "lynceus",
-    seed: Annotated[int, typer.Option(min=0, help="The random seed of the job and of the policy.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="The random seed of the job and of the policy.")
+    ] = 0,
     budget: Annotated[str | None, typer.Option(help="Dollars for the search, a hard limit.")] = None,
     fast: Annotated[bool, typer.Option("--fast", help="Do not pause for the viewer, and do not compare.")] = False,
     compare: Annotated[bool, typer.Option(help="Compare with plain BO and random search, and plot.")] = True,

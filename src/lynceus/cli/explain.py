@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
-from lynceus.cli.output import Output, OutputOption, console, objective_text, params_text, percent, print_json
+from lynceus.cli.output import Output, OutputOption, console, objective_text, params_text, percent, print_json, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,21 +55,18 @@ def explain(
 
 def print_next(out: Console, step: NextStep) -> None:
     """Print the next trial, or why there is none."""
-    from rich.markup import escape
-
     from lynceus.problem.units import format_duration
 
     if step.trial is None:
-        out.print(f"[bold]next[/]  none: {escape(step.reason or '')}")
+        out.print(f"[bold]next[/]  none: {safe(step.reason or '')}")
         return
     trial = step.trial
     until = "to its end" if math.isinf(trial.timeout_s) else f"for at most {format_duration(trial.timeout_s)}"
-    out.print(f"[bold]next[/]  {escape(params_text(trial.params))}, {until} ({escape(trial.plan.why)})")
+    out.print(f"[bold]next[/]  {safe(params_text(trial.params))}, {until} ({safe(trial.plan.why)})")
 
 
 def print_candidates(out: Console, objective: str, found: Sequence[Candidate]) -> None:
     """Print the best open configurations."""
-    from rich.markup import escape
     from rich.table import Table
 
     from lynceus.problem.units import format_duration, format_money
@@ -82,7 +79,7 @@ def print_candidates(out: Console, objective: str, found: Sequence[Candidate]) -
     table.title, table.title_justify = "the best open configurations by the model", "left"
     for one in found:
         table.add_row(
-            escape(params_text(one.params)),
+            safe(params_text(one.params)),
             objective_text(objective, one.gain),
             format_money(one.charge_usd),
             f"{one.gain_per_usd:.3g}",
@@ -94,8 +91,6 @@ def print_candidates(out: Console, objective: str, found: Sequence[Candidate]) -
 
 def print_importance(out: Console, objective: str, found: Sequence[Importance]) -> None:
     """Print how much each parameter matters, as bars."""
-    from rich.markup import escape
-
     if not found:
         return
     out.print("[bold]which parameters matter[/] (share of the predicted variation that each explains by itself)")
@@ -104,7 +99,7 @@ def print_importance(out: Console, objective: str, found: Sequence[Importance]) 
         bar = "█" * round(one.share * _BAR)
         low, high = min(one.effect, key=lambda pair: pair[1]), max(one.effect, key=lambda pair: pair[1])
         effect = f"{low[0]}: {objective_text(objective, low[1])}, {high[0]}: {objective_text(objective, high[1])}"
-        out.print(f"  {escape(one.parameter):<{width}}  [cyan]{bar:<{_BAR}}[/] {one.share:4.0%}  {escape(effect)}")
+        out.print(f"  {safe(one.parameter):<{width}}  [cyan]{bar:<{_BAR}}[/] {one.share:4.0%}  {safe(effect)}")
 
 
 def print_calibration(out: Console, found: Calibration) -> None:
@@ -134,7 +129,6 @@ def print_calibration(out: Console, found: Calibration) -> None:
 
 def print_rank_agreement(out: Console, found: Sequence[RankAgreement]) -> None:
     """Print whether samples of the data rank configurations alike; nothing without a data fraction."""
-    from rich.markup import escape
     from rich.table import Table
 
     if not found:
@@ -144,7 +138,7 @@ def print_rank_agreement(out: Console, found: Sequence[RankAgreement]) -> None:
     for one in found:
         style = "yellow" if one.warning else "green"
         shown = "—" if math.isnan(one.correlation) else f"[{style}]{one.correlation:.2f}[/]"
-        table.add_row(f"{one.fraction:.3g}", f"{one.against:.3g}", escape(one.quantity), shown, str(one.configurations))
+        table.add_row(f"{one.fraction:.3g}", f"{one.against:.3g}", safe(one.quantity), shown, str(one.configurations))
     out.print(table)
     for warning in filter(None, (one.warning for one in found)):
-        out.print(f"[yellow]warning[/]  {escape(warning)}")
+        out.print(f"[yellow]warning[/]  {safe(warning)}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import enum
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
-from lynceus.cli.output import write_file
+from lynceus.cli.output import echo, json_text, print_data, write_file
 from lynceus.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -47,10 +46,10 @@ def export(
         raise InputError("export: a Parquet file cannot be printed; say where to write it with --file trials.parquet.")
     data = _trials(one.study, to) if to in (Target.CSV, Target.PARQUET, Target.JSON) else _winner(one, to, deadline)
     if file is None:
-        typer.echo(data.decode(), nl=False)
+        print_data(data)
         return
     write_file(file, data)
-    typer.echo(f"Wrote {file}.", err=True)
+    echo(f"Wrote {file}.", err=True)
 
 
 def _trials(study: StudyView, to: Target) -> bytes:
@@ -62,7 +61,7 @@ def _trials(study: StudyView, to: Target) -> bytes:
     if to is Target.CSV:
         return trials_csv(study)
     rows = to_json(trial_rows(study.problem, select_trials(study)))
-    return (json.dumps(rows, indent=2, ensure_ascii=False) + "\n").encode()
+    return f"{json_text(rows)}\n".encode()
 
 
 def _parquet(study: StudyView) -> bytes:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, named_study, print_note
-from lynceus.cli.output import Output, OutputOption, print_json
+from lynceus.cli.output import Output, OutputOption, echo, print_json
 
 
 def import_(
@@ -44,4 +44,4 @@ def import_(
         return
     more = f", {known} were known before" if known else ""
     more += f", {skipped} are not in the space" if skipped else ""
-    typer.echo(f"{one.name}: {new} measurements were imported{more}.")
+    echo(f"{one.name}: {new} measurements were imported{more}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lynceus.cli.output import write_file
+from lynceus.cli.output import echo, write_file
 from lynceus.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def init(
     text = job_template(answers)
     prepare(Job.parse(text, file.resolve().parent, str(file)))
     write_file(file, text.encode())
-    typer.echo(f"Wrote {file}. Check it, then run: lynceus plan {file}, and: lynceus run {file}")
+    echo(f"Wrote {file}. Check it, then run: lynceus plan {file}, and: lynceus run {file}")
 
 
 def _parameter(text: str) -> tuple[str, str]:
@@ -68,7 +68,7 @@ def _ask(answers: Answers, *, ask_parameters: bool) -> Answers:
     name = typer.prompt("Name of the job", default=answers.name)
     parameters = dict(answers.parameters)
     if ask_parameters:
-        typer.echo("Parameters, one per line: 'threads=1, 2, 4' or 'level=1..9'; end with an empty line.")
+        echo("Parameters, one per line: 'threads=1, 2, 4' or 'level=1..9'; end with an empty line.")
         parameters = {}
         while text := typer.prompt(f"Parameter {len(parameters) + 1}", default="", show_default=False):
             key, values = _parameter(text)

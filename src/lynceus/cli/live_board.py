@@ -9,18 +9,20 @@ from dataclasses import dataclass, field
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from lynceus.analysis.progress import ProgressPoint, progress
-from lynceus.cli.output import objective_text, params_text
+from lynceus.cli.clean_render import Clean
+from lynceus.cli.output import objective_text, params_text, safe
+from lynceus.executors.interface import Outage
 from lynceus.problem.units import format_duration, format_money
 from lynceus.study.study import Study
 from lynceus.study.view import StudyView
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import End, Observation
 from lynceus.trial.record import OpenRun
+from lynceus.trial.text import clean_line
 
 _RECENT = 6
 """Settled trials on the board."""
@@ -38,6 +40,8 @@ class Board:
     now: Callable[[], float] = time.time
     note: str = ""
     """One line at the bottom: what Ctrl-C does, or that the study is stopping."""
+    outage: Outage | None = None
+    """What does not answer. Time and money are counted up to there: nobody knows what runs since."""
     _shown: tuple[StudyView, list[ProgressPoint]] | None = None
     """A snapshot of the study and its progress; one value, so that the other thread never reads two that do not match."""
 
@@ -52,10 +56,13 @@ class Board:
     def __rich__(self) -> RenderableType:
         if self._shown is None:
             return Text("starting …")
-        (study, points), now = self._shown, self.now()
-        parts: list[RenderableType] = [self._head(study, now), _money(study)]
+        (study, points), now, outage = self._shown, self.now(), self.outage
+        seen_s = now if outage is None else min(now, outage.since_s)
+        parts: list[RenderableType] = [self._head(study, seen_s), _money(study)]
+        if outage is not None:
+            parts.append(Text(outage_text(outage, now), style="bold red"))
         if study.pending:
-            parts.append(_open_trials(study, now))
+            parts.append(_open_trials(study, seen_s, unseen=outage is not None))
         return Group(*parts, _best(study, points), _recent_trials(study), Text(self.note, style="dim"))
 
     def _head(self, shown: StudyView, now: float) -> Text:
@@ -96,19 +103,27 @@ def _money(shown: StudyView) -> Text:
     return Text.assemble(bar, f"  {text}")
 
 
-def _open_trials(shown: StudyView, now: float) -> Table:
-    headings = ("#", "running", "elapsed", "so far", "timeout in", "why")
+def outage_text(outage: Outage, now: float) -> str:
+    """One sentence about what does not answer, and since when."""
+    since = time.strftime("%H:%M:%S", time.localtime(outage.since_s))
+    lasts = format_duration(max(0.0, round(now - outage.since_s)))
+    return f"no answer since {since} ({lasts}): {clean_line(outage.detail)}"
+
+
+def _open_trials(shown: StudyView, now: float, *, unseen: bool) -> Table:
+    """Open trials as of `now`; `unseen`: nobody knows since then whether they run."""
+    headings = ("#", "unseen" if unseen else "running", "elapsed", "so far", "timeout in", "why")
     table = Table(*headings, box=None, header_style="dim", pad_edge=False)
     for run in shown.record.open_runs:
         order = run.order
         elapsed_s = 0.0 if run.launched_s is None else max(0.0, now - run.launched_s)
         table.add_row(
             str(order.number),
-            escape(params_text(shown.problem.space.point(order.row))),
+            safe(params_text(shown.problem.space.point(order.row))),
             "starting" if run.launched_s is None else format_duration(max(elapsed_s, 0.1)),
             format_money(_charge(shown, run, elapsed_s)),
-            "—" if math.isinf(order.timeout_s) else format_duration(max(0.0, order.timeout_s - elapsed_s)),
-            escape(order.plan.why),
+            "—" if unseen or math.isinf(order.timeout_s) else format_duration(max(0.0, order.timeout_s - elapsed_s)),
+            safe(order.plan.why),
         )
     return table
 
@@ -126,11 +141,11 @@ def _recent_trials(shown: StudyView) -> Table:
     for seen in shown.observations[-_RECENT:]:
         table.add_row(
             str(seen.order.number),
-            escape(params_text(shown.problem.space.point(seen.row))),
+            safe(params_text(shown.problem.space.point(seen.row))),
             result_text(shown, seen),
             format_duration(seen.outcome.seconds),
             format_money(seen.outcome.charged_usd),
-            escape(seen.outcome.detail),
+            safe(seen.outcome.detail),
         )
     return table
 
@@ -190,10 +205,68 @@ class EventLines:
             f"charged {format_money(outcome.charged_usd)}{best}; spent {format_money(study.spent_usd)}{total}{detail}"
         )
 
+    def outage(self, found: Outage | None, before: Outage | None) -> None:
+        """Something stopped answering, or answers again."""
+        if found is not None:
+            self._print(
+                f"{outage_text(found, time.time())}; nothing is started until it answers; Ctrl-C leaves, "
+                f"and 'lynceus resume {self.study.name}' goes on later"
+            )
+        elif before is not None:
+            self._print(f"everything answers again after {format_duration(max(0.0, time.time() - before.since_s))}")
+
     def _print(self, text: str) -> None:
         self.out.print(f"{time.strftime('%H:%M:%S')} {text}", markup=False, soft_wrap=True)
 
 
-def live(board: Board, out: Console) -> Live:
-    """The board on a terminal, drawn four times a second."""
-    return Live(board, console=out, refresh_per_second=4, transient=True)
+class Screen:
+    """Where a search is shown: on the board of a terminal, or line by line."""
+
+    def __init__(self, study: Study, out: Console, *, began_s: float) -> None:
+        self._board, self._lines = Board(study, began_s=began_s), EventLines(study, out)
+        self._live = (
+            Live(Clean(self._board), console=out, refresh_per_second=4, transient=True) if out.is_terminal else None
+        )
+        self._outage: Outage | None = None
+        """What was said to be away."""
+
+    def __enter__(self) -> Screen:
+        self._board.update()
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def ordered(self, order: Order) -> None:
+        """A trial starts."""
+        if self._live is None:
+            self._lines.ordered(order)
+
+    def settled(self, seen: Observation) -> None:
+        """A trial has ended."""
+        if self._live is None:
+            self._lines.settled(seen)
+
+    def tick(self, note: str) -> None:
+        """Show the study as it is now; `note` says what Ctrl-C does."""
+        if self._live is not None:
+            self._board.note = note
+            self._board.outage = self._outage
+            self._board.update()
+
+    def outage(self, found: Outage | None) -> None:
+        """Something stopped answering; None: everything answers again."""
+        before, self._outage = self._outage, found
+        if self._live is None:
+            self._lines.outage(found, before)
+
+    def stalled(self, since_s: float) -> None:
+        """The search has been blocked since then. Called from another thread, because the search cannot say so itself."""
+        found = Outage("the storage does not answer", since_s)
+        if self._live is None:
+            self._lines.outage(found, None)
+        else:
+            self._board.outage = found

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, named_study
-from lynceus.cli.output import Output, OutputOption, print_json
+from lynceus.cli.output import Output, OutputOption, print_data, print_json
 from lynceus.errors import InputError
 
 _POLL_S = 0.3
@@ -19,6 +19,12 @@ def logs(
     number: Annotated[int, typer.Argument(help="The number of the trial.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue while the trial runs.")] = False,
     stream: Annotated[str, typer.Option(help="stdout, stderr or both.")] = "both",
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="Let the terminal obey the control sequences of the job; files and pipes get them anyway."
+        ),
+    ] = False,
     storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -42,6 +48,6 @@ def logs(
         one.study.runs.refresh()
         running = follow and any(order.number == number for order in one.study.pending)
         for each in streams:  # after the state was read, so that the end of the output is printed, too
-            typer.echo(hidden(each.read(), secrets), nl=False)
+            print_data(hidden(each.read(), secrets).encode("utf-8", "replace"), raw=raw)
         if running:
             time.sleep(_POLL_S)

@@ -1,10 +1,17 @@
-"""How results are printed: tables for people, JSON for programs."""
+"""How results are printed: tables for people, JSON for programs.
+
+Whatever a job, a storage or another machine wrote is data: here it loses the characters that a terminal would obey, and the brackets
+that Rich would read as markup. Commands print through this module only.
+"""
 
 from __future__ import annotations
 
 import enum
+import io
 import json
 import math
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +20,7 @@ import typer
 
 from lynceus.analysis.documents.json import to_json
 from lynceus.errors import InputError
+from lynceus.trial.text import clean_text, escaped_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,8 +48,47 @@ def console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Standard output (or standard error); wide when it is not a terminal."""
     from rich.console import Console
 
+    from lynceus.cli.clean_render import CleanHook
+
     found = Console(highlight=False, stderr=stderr, quiet=quiet)
-    return found if found.is_terminal else Console(width=_PIPE_COLUMNS, highlight=False, stderr=stderr, quiet=quiet)
+    if not found.is_terminal:
+        found = Console(width=_PIPE_COLUMNS, highlight=False, stderr=stderr, quiet=quiet)
+    found.push_render_hook(CleanHook())
+    return found
+
+
+def safe(text: str) -> str:
+    r"""Text from elsewhere as a part of Rich markup: shown as it is, without obeying it.
+
+    >>> safe("[/bold] \x1b[2J")
+    '\\[/bold] �[2J'
+    """
+    from rich.markup import escape
+
+    return escape(clean_text(text))
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print lines that may hold text from elsewhere."""
+    typer.echo(clean_text(text), err=err)
+
+
+def print_data(data: bytes, *, raw: bool = False) -> None:
+    """Print a document: byte for byte into a file or a pipe, or if `raw`; harmless on a terminal."""
+    if raw or sys.stdout is None or not sys.stdout.isatty():
+        typer.echo(data, nl=False)
+    else:
+        lines = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+        typer.echo(clean_text(lines), nl=False)
+
+
+def prepare_streams() -> None:
+    """Print a question mark for what a terminal that is not UTF-8 cannot show; read nothing from a closed standard input."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (until the process ends)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def fact_table() -> Table:
@@ -56,7 +103,13 @@ def fact_table() -> Table:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; infinite and unknown numbers become null."""
-    typer.echo(json.dumps(to_json(value), indent=2, ensure_ascii=False))
+    typer.echo(json_text(to_json(value)))
+
+
+def json_text(value: Any) -> str:
+    """JSON with the characters of all languages where the output can hold them; unsafe ones are always escaped."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return escaped_text(json.dumps(value, indent=2, ensure_ascii=not encoding.lower().startswith("utf")))
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from lynceus.cli.arguments import JobFileArgument, ParallelOption, PolicyOption
-from lynceus.cli.output import Output, OutputOption, console, counted, fact_table, print_json
+from lynceus.cli.output import Output, OutputOption, console, counted, fact_table, print_json, safe
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,18 +40,15 @@ def plan(
 def plan_text(prepared: PreparedStudy, parallel: int) -> RenderableType:
     """The plan as a table with notes."""
     from rich.console import Group
-    from rich.markup import escape
 
     from lynceus.analysis.forecast import forecast
 
     found = forecast(prepared.problem, prepared.policy, parallel=parallel)
     table = fact_table()
     for name, text in [*_problem_facts(prepared, parallel), *_cost_facts(found)]:
-        table.add_row(name, escape(text))
+        table.add_row(name, safe(text))
     notes = [*prepared.notes, *([found.warning] if found.warning else [])]
-    return Group(
-        f"[bold]{escape(prepared.job.name)}[/]", table, *(f"[yellow]note:[/] {escape(note)}" for note in notes)
-    )
+    return Group(f"[bold]{safe(prepared.job.name)}[/]", table, *(f"[yellow]note:[/] {safe(note)}" for note in notes))
 
 
 def _problem_facts(prepared: PreparedStudy, parallel: int) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lynceus.cli.output import Output, OutputOption, console, print_json
+from lynceus.cli.output import Output, OutputOption, console, print_json, safe
 
 
 def plugins(output: OutputOption = Output.TABLE) -> None:
@@ -17,5 +17,6 @@ def plugins(output: OutputOption = Output.TABLE) -> None:
         return
     table = Table("executor", "package", "version", "", box=None, pad_edge=False)
     for one in found:
-        table.add_row(one.name, one.package, one.version, (one.problem and f"[red]{one.problem}[/red]") or one.about)
+        about = f"[red]{safe(one.problem)}[/red]" if one.problem else safe(one.about)
+        table.add_row(safe(one.name), safe(one.package), safe(one.version), about)
     console().print(table)

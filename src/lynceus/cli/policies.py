@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lynceus.cli.output import console
+from lynceus.cli.output import console, echo, print_data, safe
 
 
 class PolicyFormat(enum.StrEnum):
@@ -34,7 +34,7 @@ def policies(
 
         table = Table("policy", "description")
         for key, row in all_presets().items():
-            table.add_row(key, row.summary)
+            table.add_row(safe(key), safe(row.summary))
         console().print(table)
         return
     if name is None:
@@ -42,8 +42,8 @@ def policies(
     else:
         parts = describe(preset(name, lookahead, timeout))
     if output is PolicyFormat.JSON:
-        typer.echo(json.dumps(parts, indent=2))
+        echo(json.dumps(parts, indent=2))
     else:
         import yaml
 
-        typer.echo(yaml.safe_dump(parts, sort_keys=False, allow_unicode=True, width=100), nl=False)
+        print_data(yaml.safe_dump(parts, sort_keys=False, allow_unicode=True, width=100).encode())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
-from lynceus.cli.output import Output, OutputOption, console, counted, print_json
+from lynceus.cli.output import Output, OutputOption, console, counted, echo, print_json, safe
 from lynceus.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def list_(
         return
     _print_offers(found[:limit])
     if len(found) > limit:
-        typer.echo(f"{len(found) - limit} more; narrow the search, or raise --limit.")
+        echo(f"{len(found) - limit} more; narrow the search, or raise --limit.")
     _print_sources(found, known)
 
 
@@ -77,7 +77,7 @@ def show(
     _print_offers(found)
     for one in found:
         for zone, price, spot in one.zones:
-            typer.echo(f"  {one.infra}/{zone}: {_usd(price)} on demand, {_usd(spot)} spot")
+            echo(f"  {one.infra}/{zone}: {_usd(price)} on demand, {_usd(spot)} spot")
     _print_sources(found, known)
 
 
@@ -141,9 +141,9 @@ def apply(
         print_json({"study": one.name, "changes": found.changes})
         return
     for change in found.changes:
-        typer.echo(f"  {change}")
+        echo(f"  {change}")
     changed = f"{counted(len(found.changes), 'price')} changed" if found.changes else "its prices are up to date"
-    typer.echo(f"{one.name}: {changed}.")
+    echo(f"{one.name}: {changed}.")
 
 
 def _print_kept(kept: list[Catalog], output: Output) -> None:
@@ -152,7 +152,7 @@ def _print_kept(kept: list[Catalog], output: Output) -> None:
         return
     for one in kept:
         regions = len({offer.region for offer in one.offers})
-        typer.echo(f"{len(one.offers)} prices in {regions} regions: {one.about()}")
+        echo(f"{len(one.offers)} prices in {regions} regions: {one.about()}")
         _warn(one)
 
 
@@ -166,9 +166,9 @@ def _print_offers(found: Sequence[Offer]) -> None:
         share = ""
         if one.usd_per_hour is not None and one.spot_usd_per_hour is not None:
             share = f"{one.spot_usd_per_hour / one.usd_per_hour:.0%}".replace("%", " %")
-        gpus = f"{one.accelerator}:{one.accelerators:g}" if one.accelerators else ""
+        gpus = safe(f"{one.accelerator}:{one.accelerators:g}") if one.accelerators else ""
         cells = (f"{one.vcpus:g}", f"{one.memory_gib:g}", gpus, _usd(one.usd_per_hour), _usd(one.spot_usd_per_hour))
-        table.add_row(one.instance_type, one.infra, *cells, share)
+        table.add_row(safe(one.instance_type), safe(one.infra), *cells, share)
     console().print(table)
 
 
@@ -180,7 +180,7 @@ def _print_offers_json(found: Sequence[Offer], known: Mapping[str, Catalog]) -> 
 def _print_sources(found: Sequence[Offer], known: Mapping[str, Catalog]) -> None:
     used = _catalogs(found, known)
     for catalog in used:
-        typer.echo(f"prices: {catalog.about()}")
+        echo(f"prices: {catalog.about()}")
     for catalog in used:
         _warn(catalog)
 
@@ -193,7 +193,7 @@ def _catalogs(found: Sequence[Offer], known: Mapping[str, Catalog]) -> list[Cata
 def _warn(catalog: Catalog) -> None:
     for warning in (catalog.warning(), catalog.spot_warning()):
         if warning is not None:
-            typer.echo(f"lynceus: {warning}", err=True)
+            echo(f"lynceus: {warning}", err=True)
 
 
 def _usd(price: float | None) -> str:

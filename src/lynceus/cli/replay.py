@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lynceus.cli.output import Output, OutputOption, console, params_text, print_json
+from lynceus.cli.output import Output, OutputOption, console, params_text, print_json, safe
 from lynceus.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def replay(
         float | None, typer.Option(help="The deadline as a quantile of the measured times.")
     ] = None,
     seeds: Annotated[int, typer.Option(help="Replays of each policy.")] = 10,
-    first_seed: Annotated[int, typer.Option(help="The first random seed.")] = 0,
+    first_seed: Annotated[int, typer.Option(min=0, max=2**62, help="The first random seed.")] = 0,
     workers: Annotated[int, typer.Option(help="Processes.")] = 1,
     parallel: Annotated[int, typer.Option(help="Trials that run at the same time.")] = 1,
     to_end: Annotated[
@@ -154,7 +154,6 @@ def _print_result(campaign: Campaign, replays: list[Replay], output: Output) -> 
 
 
 def _print_table(campaign: Campaign, summaries: Sequence[Summary]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     from lynceus.problem.units import format_duration
@@ -177,22 +176,20 @@ def _print_table(campaign: Campaign, summaries: Sequence[Summary]) -> None:
         if ended:
             at_stop = summary.cno_at_stop
             cells.append("not asked" if at_stop is None else _quantiles(at_stop, lambda cno: f"{cno:.3g}"))
-        table.add_row(escape(summary.policy), *cells)
+        table.add_row(safe(summary.policy), *cells)
     out.print(table)
 
 
 def _job_lines(campaign: Campaign) -> list[str]:
     """What was replayed, in two lines."""
-    from rich.markup import escape
-
     from lynceus.problem.units import format_money
 
     job, problem = campaign.job, campaign.job.problem
     constraints = " and ".join(str(constraint) for constraint in problem.constraints) or "no constraints"
     facts = f"{len(problem.space)} configurations, {problem.objective}, {constraints}"
-    best = escape(params_text(problem.space.point(job.optimum.row)))
+    best = safe(params_text(problem.space.point(job.optimum.row)))
     return [
-        f"[bold]{escape(job.name)}[/]: {escape(facts)}, budget {format_money(problem.budget.usd)}",
+        f"[bold]{safe(job.name)}[/]: {safe(facts)}, budget {format_money(problem.budget.usd)}",
         f"optimum: {best} at ${job.optimum.cost_usd:.6g} a run",
     ]
 
@@ -228,7 +225,7 @@ def _list_jobs(output: Output) -> None:
     headings = ("job", "configurations", "optimum", "deadline", "table")
     table = Table(*headings)
     for row in rows:
-        table.add_row(*(str(row[heading]) for heading in headings))
+        table.add_row(*(safe(str(row[heading])) for heading in headings))
     console().print(table)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
-from lynceus.cli.output import write_file
+from lynceus.cli.output import echo, write_file
 
 
 def report(
@@ -23,6 +24,7 @@ def report(
     from lynceus.reports.page import page, report_documents
 
     one = named_study(study, storage)
-    target = file or Path(f"{one.name}.html")
+    stem = re.sub(r"[^\w.-]", "_", one.name).lstrip(".")  # the name that a program gave its study may be a path
+    target = file or Path(f"{stem}.html")
     write_file(target, page(f"{one.name} · Lynceus", report_documents(study_context(one))).encode())
-    typer.echo(f"Wrote {target}.")
+    echo(f"Wrote {target}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lynceus.cli.arguments import JobFileArgument, ParallelOption, PolicyOption, StorageOption, print_note
+from lynceus.cli.arguments import LARGEST_SEED, JobFileArgument, ParallelOption, PolicyOption, StorageOption, print_note
 from lynceus.cli.output import Output, OutputOption, console, counted
 from lynceus.errors import InputError
 
@@ -20,7 +20,9 @@ def run(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money is spent.")] = False,
     policy: PolicyOption = None,
     parallel: ParallelOption = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Another random seed than the job file has.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Another random seed than the job file has.")
+    ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="Search in the background; see 'lynceus status' and 'lynceus stop'.")
     ] = False,

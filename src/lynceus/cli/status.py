@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from lynceus.cli.output import (
     objective_text,
     params_text,
     print_json,
+    safe,
 )
 
 if TYPE_CHECKING:
@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 _SILENT_S = 30.0
 """Workers send a heartbeat every few seconds; after so many without one, none is there."""
-_COLOURS = {"RUNNING": "green", "PAUSED": "yellow", "INTERRUPTED": "yellow", "STOPPED": "yellow", "FINISHED": "bold"}
+_COLOURS = {
+    "RUNNING": "green",
+    "PAUSED": "yellow",
+    "INTERRUPTED": "yellow",
+    "STOPPED": "yellow",
+    "FINISHED": "bold",
+    "DAMAGED": "red",
+}
 
 
 def status(study: StudyArgument = None, storage: StorageOption = None, output: OutputOption = Output.TABLE) -> None:
@@ -36,14 +43,14 @@ def status(study: StudyArgument = None, storage: StorageOption = None, output: O
         print_note(note)
         overview = overview_or_note if study is None else stored_overview
         overviews = [overview(opened, record) for record in records]
+        now_s = opened.clock.now()
     if output is Output.JSON:
         print_json(overviews if study is None else overviews[0])
     else:
-        _print_overviews(overviews)
+        _print_overviews(overviews, now_s)
 
 
-def _print_overviews(overviews: Sequence[StudyOverview]) -> None:
-    from rich.markup import escape
+def _print_overviews(overviews: Sequence[StudyOverview], now_s: float) -> None:
     from rich.table import Table
 
     from lynceus.problem.units import format_money
@@ -56,27 +63,27 @@ def _print_overviews(overviews: Sequence[StudyOverview]) -> None:
     table.add_column("configuration", min_width=PARAMS_COLUMNS)
     for one in overviews:
         table.add_row(
-            escape(one.name),
+            safe(one.name),
             f"[{_COLOURS[one.state]}]{one.state}[/]",
             format_money(one.spent_usd),
             *([format_money(one.reserved_usd)] if wide else []),
             "—" if one.objective is None else format_money(one.budget_usd),
             f"{one.trials}" + (f" + {one.running} open" if one.running else ""),
             objective_text(one.objective, one.best_value),
-            escape(params_text(one.best_params or {})) or "—",
+            safe(params_text(one.best_params or {})) or "—",
         )
     out.print(table)
     for one in overviews:
         if remarks := [text for text in (one.reason, one.note) if text]:
             out.print(f"{one.name}: {'; '.join(remarks)}", markup=False)
-        if silence := _silence(one):
+        if silence := _silence(one, now_s):
             out.print(f"{one.name}: {silence}", markup=False, style="yellow")
 
 
-def _silence(one: StudyOverview) -> str:
+def _silence(one: StudyOverview, now_s: float) -> str:
     """A sentence about a study that should run, or has open trials, but has no worker."""
     from lynceus.problem.units import format_duration
 
-    silent_s = 0.0 if one.worker_seen_s is None else time.time() - one.worker_seen_s
+    silent_s = 0.0 if one.worker_seen_s is None else now_s - one.worker_seen_s
     expected = one.state == "RUNNING" or one.running
     return f"no worker has been running it for {format_duration(silent_s)}" if expected and silent_s > _SILENT_S else ""

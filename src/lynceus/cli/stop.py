@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
-from lynceus.cli.output import Output, OutputOption, print_json
+from lynceus.cli.output import Output, OutputOption, echo, print_json
 from lynceus.errors import InputError, LynceusError
 
 if TYPE_CHECKING:
     from lynceus.library.open_study import OpenStudy
+
+
+_WORKERS_S = 15.0
+"""So long after the grace period a worker that answers has ended its trials."""
+_POLL_S = 0.2
 
 
 def stop(
@@ -33,28 +39,41 @@ def stop(
         one.study.stop(kill=kill)
         abandoned = abandoned_trials(one)
         ended = abandoned if kill and abandoned and _end_abandoned(one) else []
+        if kill:
+            _wait_for_workers(one, abandoned)
         _notify(one)
     if output is Output.JSON:
         open_trials = 0 if over else len(one.study.pending)
         print_json({"study": one.name, "open_trials": open_trials, "kill": kill, "ended_here": ended, "over": over})
     elif over:
-        typer.echo(f"{one.name} is over already: {one.study.reason}.")
+        echo(f"{one.name} is over already: {one.study.reason}.")
     else:
         what = _open_trials(one, abandoned, ended, kill=kill)
-        typer.echo(f"{one.name}: no more trials will start; {what}. Continue with: lynceus resume {one.name}")
+        echo(f"{one.name}: no more trials will start; {what}. Continue with: lynceus resume {one.name}")
+
+
+def _wait_for_workers(one: OpenStudy, abandoned: list[int]) -> None:
+    """Wait until workers have ended their open trials, for a while: they may be on other machines, or not answer."""
+    until = time.monotonic() + one.prepared.job.spec.trial.grace + _WORKERS_S
+    while {order.number for order in one.study.pending} - set(abandoned) and time.monotonic() < until:
+        time.sleep(_POLL_S)
+        one.study.runs.refresh()
 
 
 def _open_trials(one: OpenStudy, abandoned: list[int], ended: list[int], *, kill: bool) -> str:
     """What happens to open trials."""
     running = len(one.study.pending)
+    if kill and not running and not ended:
+        return "no trial is open any more"
     if ended:
         return f"{len(ended)} open without a worker {'was' if len(ended) == 1 else 'were'} ended"
     if not running:
         return "none is open"
     if abandoned:
         return f"{running} open without a worker: end them with: lynceus gc {one.name} --abandoned --yes"
-    ending = "end now" if kill else "finish first"
-    return f"open trials {ending} ({running})"
+    if kill:
+        return f"their worker has not ended {running} open {'trial' if running == 1 else 'trials'} yet; see: lynceus status {one.name}"
+    return f"open trials finish first ({running})"
 
 
 def _end_abandoned(one: OpenStudy) -> bool:
@@ -65,7 +84,7 @@ def _end_abandoned(one: OpenStudy) -> bool:
     try:
         end_abandoned(one, known_secrets(one.prepared.job))
     except LynceusError as error:
-        typer.echo(f"lynceus: {error}", err=True)
+        echo(f"lynceus: {error}", err=True)
     one.study.runs.refresh()
     return not one.study.pending
 

@@ -16,6 +16,7 @@ from lynceus.cli.output import (
     console,
     params_text,
     print_json,
+    safe,
 )
 from lynceus.errors import InputError
 
@@ -52,7 +53,6 @@ def trials(
 
 
 def _print_rows(rows: Sequence[TrialRow]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     metrics = sorted({name for row in rows for name in row.metrics})
@@ -64,16 +64,16 @@ def _print_rows(rows: Sequence[TrialRow]) -> None:
     for heading in ("state", "time", "charged", "cost of a run" if wide else "cost", "feasible" if wide else "ok"):
         table.add_column(heading, no_wrap=True)
     for heading in (*metrics, *(["why"] if wide else [])):
-        table.add_column(heading)
+        table.add_column(safe(heading))
     for row in rows:
         table.add_row(
             str(row.number),
-            escape(params_text(row.params)),
+            safe(params_text(row.params)),
             f"[{_COLOURS[row.state]}]{row.state + (f' ({row.reason})' if row.reason else '')}[/]",
             *_numbers(row),
             {None: "", True: "yes", False: "no"}[row.keeps_constraints],
             *(f"{row.metrics[name]:.5g}" if name in row.metrics else "" for name in metrics),
-            *([escape(row.detail or row.why)] if wide else []),
+            *([safe(row.detail or row.why)] if wide else []),
         )
     out.print(table)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
-from lynceus.cli.output import Output, OutputOption, console, objective_text, params_text, percent, print_json
+from lynceus.cli.output import Output, OutputOption, console, objective_text, params_text, percent, print_json, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,20 +51,21 @@ def whatif(
 
 def print_answers(out: Console, objective: str, answers: Sequence[WhatIf]) -> None:
     """Print one row per changed problem."""
-    from rich.markup import escape
     from rich.table import Table
 
     metric = objective.split()[-1]
     own_column = [] if metric in ("cost", "time") else [metric]  # cost and time have their columns already
-    table = Table("if", "best measured", *own_column, "time", "cost of a run", "feasible", "perhaps better, not tried")
+    table = Table(
+        "if", "best measured", *map(safe, own_column), "time", "cost of a run", "feasible", "perhaps better, not tried"
+    )
     for one in answers:
         undecided = f" ({one.undecided} stopped runs cannot tell)" if one.undecided else ""
         if one.measured is None:
             cells = [f"none{undecided}", *["—"] * (3 + len(own_column))]
         else:
             value = [objective_text(objective, one.measured.value)] if own_column else []
-            cells = [escape(params_text(one.measured.params)) + undecided, *value, *_numbers(one.measured)]
-        table.add_row(escape(one.label), *cells, escape(_untried(objective, one.predicted)))
+            cells = [safe(params_text(one.measured.params)) + undecided, *value, *_numbers(one.measured)]
+        table.add_row(safe(one.label), *cells, safe(_untried(objective, one.predicted)))
     out.print(table)
 
 
@@ -83,7 +84,6 @@ def _numbers(choice: Choice) -> list[str]:
 
 def print_front(out: Console, front: Sequence[Point]) -> None:
     """Print the front of cost against time."""
-    from rich.markup import escape
     from rich.table import Table
 
     from lynceus.problem.units import format_duration, format_money
@@ -93,6 +93,6 @@ def print_front(out: Console, front: Sequence[Point]) -> None:
     table = Table("#", "configuration", "time", "cost of a run")
     table.title, table.title_justify = "cost against time: the finished runs that no other beats in both", "left"
     for point in front:
-        cells = escape(params_text(point.params)), format_duration(point.runtime_s), format_money(point.cost_usd)
+        cells = safe(params_text(point.params)), format_duration(point.runtime_s), format_money(point.cost_usd)
         table.add_row(str(point.number), *cells)
     out.print(table)

@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-import signal
-import sys
+import contextlib
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from types import FrameType
-from typing import TYPE_CHECKING
 
 import typer
 
 from lynceus.analysis.answer import Answer, answer
 from lynceus.cli import exit_codes
+from lynceus.cli.arguments import print_note
 from lynceus.cli.best import print_answer
-from lynceus.cli.live_board import Board, EventLines, live
-from lynceus.cli.output import Output, console, print_json
-from lynceus.executors.interface import Executor, WallClock
+from lynceus.cli.interrupts import Interrupts, interrupts
+from lynceus.cli.live_board import Screen
+from lynceus.cli.output import Output, console, counted, echo, print_json
+from lynceus.errors import InfrastructureError
+from lynceus.executors.interface import Executor, Outage, WallClock
 from lynceus.jobfile.executor import executor_of
 from lynceus.jobfile.secrets import secrets_of
 from lynceus.jobfile.setup_command import run_setup
 from lynceus.library.open_study import OpenStudy
+from lynceus.library.outages import note_outage
 from lynceus.library.study_context import study_context
 from lynceus.notify.notifier import Notifier, notifier_of
-from lynceus.study.run_loop import explore
+from lynceus.study.run_loop import StorageOutage, explore
 from lynceus.study.study import Study
 from lynceus.trial.outcome import End, FailureReason, Observation
 from lynceus.trial.record import RequestedState
 from lynceus.trial.stop import StopReason
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def work(one: OpenStudy, parallel: int, output: Output) -> None:
     """Run trials until the study ends, print the answer, and exit with its code."""
     job, out = one.prepared.job, console(stderr=output is Output.JSON)
     secrets, notifier = secrets_of(job), notifier_of(job)
-    run_setup(job, one.study, secrets)
-    with interrupts() as requested, executor_of(one.prepared, secrets) as executor:
-        _run_trials(one, executor, parallel, requested, out, notifier)
+    run_setup(job, one.study, secrets, print_note)
+    # Time continues where the last worker stopped: pauses do not count.
+    screen = Screen(one.study, out, began_s=time.time() - one.record.active_s)
+    with interrupts(one.name, screen.stalled) as requested:
+        with executor_of(one.prepared, secrets) as executor:
+            _run_trials(one, executor, parallel, requested, screen, notifier)
+        if requested.leaves():
+            _leave(one, output)
         interrupted = requested() is not RequestedState.RUN
     if interrupted:
         one.study.runs.release()  # so that others see that no worker runs the study
@@ -56,72 +57,45 @@ def work(one: OpenStudy, parallel: int, output: Output) -> None:
 
 
 def _run_trials(
-    one: OpenStudy, executor: Executor, parallel: int, requested: Interrupts, out: Console, notifier: Notifier
+    one: OpenStudy, executor: Executor, parallel: int, requested: Interrupts, screen: Screen, notifier: Notifier
 ) -> None:
-    # Time continues where the last worker stopped: pauses do not count.
-    board = Board(one.study, began_s=time.time() - one.record.active_s)
-    lines = EventLines(one.study, out)
-    watched = out.is_terminal
-    board.update()
-
-    def tick() -> None:
-        board.note = requested.note
-        board.update()
-
     def settled(seen: Observation) -> None:
-        if not watched:
-            lines.settled(seen)
+        screen.settled(seen)
         notifier.notify(one.study)
 
-    with live(board, out) if watched else nullcontext():
+    def outage(found: Outage | None) -> None:
+        requested.outage(found)
+        screen.outage(found)
+        if not isinstance(found, StorageOutage):
+            with contextlib.suppress(InfrastructureError):  # others then learn it later, or not
+                note_outage(one, found)
+
+    note_outage(one, None)
+    with screen:
         explore(
             one.study,
             executor,
             WallClock(),
             parallel=parallel,
-            ordered=None if watched else lines.ordered,
+            ordered=screen.ordered,
             settled=settled,
             requested_state=requested,
-            tick=tick if watched else None,
+            tick=lambda: screen.tick(requested.note),
+            outage=outage,
+            leave=requested.leaves,
         )
 
 
-class Interrupts:
-    """What Ctrl-C requests: the first one starts no more trials, the second one ends open trials."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self) -> RequestedState:
-        """What the user wants by now."""
-        return (RequestedState.RUN, RequestedState.STOP, RequestedState.KILL)[min(self.count, 2)]
-
-    @property
-    def note(self) -> str:
-        """One line for the user."""
-        return (
-            "Ctrl-C stops after the open trials; nothing is lost",
-            "stopping: open trials finish first; Ctrl-C again ends them now",
-            "ending open trials …",
-        )[min(self.count, 2)]
-
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        """Count a signal."""
-        self.count += 1
-        if self.count <= 2:
-            sys.stderr.write(f"\nlynceus: {self.note}\n")
-
-
-@contextmanager
-def interrupts() -> Iterator[Interrupts]:
-    """Count Ctrl-C, and SIGTERM like it, instead of being ended by it."""
-    requested = Interrupts()
-    before = {number: signal.signal(number, requested.handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield requested
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _leave(one: OpenStudy, output: Output) -> None:
+    """End at once: neither storage nor executor need answer."""
+    count = len(one.study.pending)
+    left = f"left with {counted(count, 'open trial')}, which {'goes' if count == 1 else 'go'} on" if count else "left"
+    if output is Output.JSON:
+        facts = {"study": one.name, "reason": left, "spent_usd": one.study.spent_usd, "best": None, "failed": None}
+        print_json(facts)
+    else:
+        echo(f"\n{one.name}: {left}.\nContinue with: lynceus resume {one.name}")
+    raise typer.Exit(exit_codes.INTERRUPTED)
 
 
 def _exit_code(study: Study, found: Answer | None, interrupted: bool) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from lynceus.client.http import Http
-from lynceus.errors import InfrastructureError, InputError
+from lynceus.errors import InfrastructureError, InputError, OverrunWarning
 from lynceus.trial.outcome import FailureReason
 from lynceus.trial.record import RequestedState
 from lynceus.trial.trial import Trial, TrialState, TrialSummary, measured
@@ -145,7 +146,7 @@ class RemoteStudy(RemoteView):
         detail: str = "",
         **more_metrics: float,
     ) -> None:
-        """How a trial went: its running time and metrics. `charged` is the real bill, when it is known."""
+        """How a trial went, as `Study.tell`: a trial beyond its timeout counts as stopped, and a warning says so."""
         body = {
             "runtime": runtime,
             "state": str(state),
@@ -155,7 +156,9 @@ class RemoteStudy(RemoteView):
             "progress": [[float(seconds), float(value)] for seconds, value in progress],
             "detail": detail,
         }
-        self._post("trials", _number(trial), "tell", body=body)
+        row = self._post("trials", _number(trial), "tell", body=body)["trial"]
+        if row["state"] != str(state) or len(row["detail"]) > len(detail):
+            warnings.warn(f"trial {row['number']}: {row['detail']}.", OverrunWarning, stacklevel=2)
 
     def optimize(self, objective: Callable[[Trial], float | Mapping[str, float]], n_trials: int | None = None) -> None:
         """Ask, call, tell until the study ends. `objective` returns seconds, or a mapping with `runtime` and metrics.

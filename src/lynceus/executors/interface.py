@@ -13,7 +13,12 @@ from lynceus.trial.outcome import Outcome
 
 
 class LostRunError(InfrastructureError):
-    """The executor finds no trace of a run that it started."""
+    """The executor finds no trace of a run that it started. Nothing of the run is left running where the executor can see it."""
+
+    def __init__(self, message: str, ran_s: float | None = None) -> None:
+        super().__init__(message)
+        self.ran_s = ran_s
+        """Seconds that the run is known to have lasted; None if nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)

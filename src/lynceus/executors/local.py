@@ -8,13 +8,14 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import lynceus
 from lynceus.errors import InputError
 from lynceus.executors.command import JobCommand, environment
-from lynceus.executors.interface import OwnedResource, Request
+from lynceus.executors.interface import LostRunError, OwnedResource, Request
 from lynceus.executors.plugin import ExecutorContext, NoOptions, Plugin
 from lynceus.executors.resources import Resources
 from lynceus.executors.run_directory import (
@@ -27,6 +28,8 @@ from lynceus.executors.run_directory import (
     to_outcome,
 )
 from lynceus.executors.supervisor import files
+from lynceus.executors.supervisor.ending import end_by_force, end_lost_run, job_processes, wake_supervisors
+from lynceus.executors.supervisor.outcome_record import OutcomeRecord
 from lynceus.executors.supervisor.status import read_outcome, settled_outcome
 from lynceus.problem.problem import Problem
 from lynceus.trial.outcome import Outcome
@@ -34,6 +37,12 @@ from lynceus.trial.outcome import Outcome
 _START_S = 10.0
 """A supervisor that has not started after this time is started again; two of them never run the job twice."""
 _MAX_STARTS = 3
+_LOOK_S = 1.0
+"""Seconds between two looks at whether a supervisor does what it should."""
+_CANCEL_S = 5.0
+"""A supervisor that has not stopped a cancelled run this long after the grace period is killed."""
+_OVERDUE_S = 15.0
+"""The same for one that has not stopped its run at the timeout; its guard should have done so long before."""
 
 
 class LocalExecutor:
@@ -54,6 +63,10 @@ class LocalExecutor:
         self._fork_server: _ForkServer | None = None
         self._starts: dict[str, tuple[float, int]] = {}
         """Ticket → when a supervisor was last requested, and how often."""
+        self._cancelled: dict[str, float] = {}
+        """Ticket → when we first saw that the run is cancelled, by our own clock."""
+        self._looked: dict[str, float] = {}
+        """Ticket → when we last looked whether its supervisor answers."""
 
     def close(self) -> None:
         """End the fork server; runs continue."""
@@ -84,14 +97,46 @@ class LocalExecutor:
 
     def collect(self, ticket: str) -> Outcome | None:
         """What the supervisor recorded; if the supervisor is dead, what can be seen of the run's last moment."""
+        try:
+            request = read_request(ticket)
+        except LostRunError as error:
+            raise self._lost(ticket, error) from None
         record = read_outcome(ticket)
         if record is None:
-            request = read_request(ticket)
-            # A run of an earlier boot may have started, even if the power failure lost its `started.json`: do not start it again.
-            record = settled_outcome(
-                ticket, request, lambda: request["boot"] == files.boot_id() and not self._start_failed(ticket)
-            )
-        return None if record is None else to_outcome(self._problem, read_request(ticket), record)
+            record = self._settled(ticket, request)
+        if record is None and self._is_overdue(ticket, request):
+            end_by_force(ticket)
+            record = self._settled(ticket, request)
+        return None if record is None else to_outcome(self._problem, request, record)
+
+    def _settled(self, ticket: str, request: Mapping[str, Any]) -> OutcomeRecord | None:
+        # A run of an earlier boot may have started, even if the power failure lost its `started.json`: do not start it again.
+        return settled_outcome(
+            ticket, request, lambda: request["boot"] == files.boot_id() and not self._start_failed(ticket)
+        )
+
+    def _lost(self, ticket: str, error: LostRunError) -> LostRunError:
+        """End what is left of a run whose directory is gone, before anything else is started; the error says for how long it ran."""
+        ran_s = end_lost_run(ticket)
+        if ran_s is None and ticket in self._starts and error.ran_s is None:
+            ran_s = time.monotonic() - self._starts[ticket][0]
+        return LostRunError(str(error), error.ran_s if ran_s is None else ran_s)
+
+    def _is_overdue(self, ticket: str, request: Mapping[str, Any]) -> bool:
+        """Whether neither its supervisor nor its guard answer: the run was cancelled long ago, or should have been stopped long ago."""
+        now = time.monotonic()
+        if now - self._looked.get(ticket, -math.inf) < _LOOK_S:
+            return False
+        self._looked[ticket] = now
+        if os.path.exists(os.path.join(ticket, files.CANCEL)):
+            wake_supervisors(ticket)
+            return now - self._cancelled.setdefault(ticket, now) > float(request["grace_s"]) + _CANCEL_S
+        started = files.read_json(os.path.join(ticket, files.STARTED)) or {}
+        if request["cap_s"] is None or started.get("boot") != files.boot_id():
+            return False
+        late_s = now - float(started["monotonic_s"]) - float(request["cap_s"]) - float(request["grace_s"])
+        # A supervisor whose job is over may have to wait for a disk, and then has the only record of it.
+        return late_s > _OVERDUE_S and bool(job_processes(ticket, request["run"], started["groups"]))
 
     def _start_failed(self, ticket: str) -> bool:
         """Whether all attempts to start a supervisor have failed; makes the next attempt when it is time."""
@@ -104,17 +149,18 @@ class LocalExecutor:
         return False
 
     def cancel(self, ticket: str) -> None:
-        """Ask the supervisor to stop the run: SIGTERM now, SIGKILL after the grace period."""
+        """Ask the supervisor to stop the run: SIGTERM now, SIGKILL after the grace period. If it does not, `collect` kills it, too."""
         with contextlib.suppress(FileNotFoundError):
-            Path(ticket, files.CANCEL).touch()
+            Path(ticket, files.CANCEL).touch(mode=0o600)
+            wake_supervisors(ticket)
 
     def owned_resources(self) -> list[OwnedResource]:
         """Run directories below the root, and the living processes of their runs."""
         found = run_directories(self._root)
-        return [*(one for directory in found for one in running_processes(directory)), *found]
+        return [*running_processes(found), *found]
 
     def remove(self, resource: OwnedResource) -> None:
-        """Kill the processes of a run, or delete its directory."""
+        """Kill the processes of a run with its supervisor, or delete its directory."""
         remove_local(resource)
 
 

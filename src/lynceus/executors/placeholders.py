@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 
 from lynceus.errors import InputError, did_you_mean
@@ -29,7 +28,7 @@ def as_text(value: object) -> str:
     return text
 
 
-def fill(text: str, values: Mapping[str, object], *, quote: bool = False) -> str:
+def fill(text: str, values: Mapping[str, object]) -> str:
     """A text with values in place of `${name}`; unknown names stay as they are.
 
     >>> fill("--lr=${lr} ${other}", {"lr": 0.1})
@@ -38,10 +37,7 @@ def fill(text: str, values: Mapping[str, object], *, quote: bool = False) -> str
 
     def value(match: re.Match[str]) -> str:
         name = match.group(1)
-        if name not in values:
-            return match.group(0)
-        word = as_text(values[name])
-        return shlex.quote(word) if quote else word
+        return as_text(values[name]) if name in values else match.group(0)
 
     return PLACEHOLDER.sub(value, text)
 

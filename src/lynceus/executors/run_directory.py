@@ -21,14 +21,20 @@ from lynceus.errors import InfrastructureError
 from lynceus.executors.command import SCRIPT, JobCommand, arguments, write_params
 from lynceus.executors.interface import LostRunError, OwnedResource, Request, ResourceKind
 from lynceus.executors.resources import Resources
-from lynceus.executors.supervisor import files, limits, process_tree
+from lynceus.executors.supervisor import files, limits
+from lynceus.executors.supervisor.ending import end_by_force, running_runs
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord
-from lynceus.executors.supervisor.status import read_outcome
+from lynceus.executors.supervisor.status import is_supervised, read_outcome
 from lynceus.problem.problem import Problem
 from lynceus.trial.outcome import End, FailureReason, Outcome
+from lynceus.trial.text import clean_line, clean_name
 
 SHIPPED = (files.REQUEST, files.PARAMS, SCRIPT)
 """The files that a node needs; the script exists only if the job is one."""
+
+_MARKED = frozenset({"study", "identity", "number"})
+_REQUESTED = _MARKED | {"run", "argv", "cap_s"}
+"""What `request.json` contains in run directories of earlier versions, which have no marker."""
 
 
 def directory_of(root: Path, request: Request) -> Path:
@@ -46,15 +52,27 @@ def prepare(
     """
     path = str(directory / files.REQUEST)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        _make_private(directory)
         if (before := files.read_json(path)) is not None:
             return before
+        owner = {"v": 1, "study": request.study, "identity": request.identity, "number": request.number}
+        files.write_atomically(str(directory / files.MARKER), owner)
         write_params(request.params, directory)
         record = _record(request, job, directory, resources or Resources(), cwd)
+        for name in (files.PARAMS, SCRIPT):
+            if (directory / name).exists():
+                (directory / name).chmod(0o700 if name == SCRIPT else 0o600)
         files.write_atomically(path, record)
     except OSError as error:
         raise InfrastructureError(f"the run directory {directory} cannot be written: {error.strerror}") from error
     return record
+
+
+def _make_private(directory: Path) -> None:
+    """Make a run directory and the folder of its study, which only their owner can read: outputs may contain anything."""
+    directory.parent.parent.mkdir(parents=True, exist_ok=True)
+    for one in (directory.parent, directory):
+        one.mkdir(mode=0o700, exist_ok=True)
 
 
 def _record(
@@ -84,10 +102,12 @@ def _record(
 
 
 def read_request(ticket: str) -> dict[str, Any]:
-    """The contents of `request.json`."""
+    """The contents of `request.json`; `LostRunError` if it no longer exists."""
     request = files.read_json(os.path.join(ticket, files.REQUEST))
     if request is None:
-        raise LostRunError(f"the run directory {ticket} no longer exists")
+        record = read_outcome(ticket)
+        seconds = None if record is None else record["seconds"] + record.get("stopping_s", 0.0)
+        raise LostRunError(f"the run directory {ticket} no longer exists", seconds)
     return request
 
 
@@ -99,21 +119,32 @@ def settle(ticket: str, record: OutcomeRecord) -> OutcomeRecord:
 
 
 def to_outcome(problem: Problem, request: Mapping[str, Any], record: OutcomeRecord, *, extra_s: float = 0.0) -> Outcome:
-    """The outcome of a run with its charge; `extra_s` are further seconds of machines that were used for this run alone."""
-    end, reason, detail = End(record["end"]), record.get("reason"), record.get("detail", "")
-    missing = [name for name in problem.metrics if name not in record["metrics"]]
+    """The outcome of a run with its charge; `extra_s` are further seconds of machines that were used for this run alone.
+
+    The time is the true one, also beyond the timeout. The seconds that the run took to stop are charged, too.
+    """
+    end, reason, detail = End(record["end"]), record.get("reason"), clean_line(record.get("detail", ""))
+    metrics = {clean_name(name): value for name, value in record["metrics"].items()}
+    for name in ("seconds", "stopping_s"):
+        if not 0.0 <= (value := float(record.get(name, 0.0))) < math.inf:  # type: ignore[arg-type]
+            raise ValueError(f"its outcome.json says that {name} is {value!r}, which makes no sense")
+    timeout_s = math.inf if request["cap_s"] is None else request["cap_s"]
+    if end is End.FINISHED and record["seconds"] > timeout_s:
+        end = End.TIMEOUT
+    missing = [name for name in problem.metrics if name not in metrics]
     if end is End.FINISHED and missing:
         # The model cannot learn from such a run. As a failure, the user notices it before it is repeated many times.
         end, reason = End.FAILED, "job"
         detail = "; ".join(filter(None, [f"the job finished but did not report {', '.join(missing)}", detail]))
-    timeout_s = math.inf if request["cap_s"] is None else request["cap_s"]
-    seconds = min(max(record["seconds"], 1e-6 if end is not End.FAILED else 0.0), timeout_s)
+    seconds = max(record["seconds"], 1e-6 if end is not End.FAILED else 0.0)
     price = float(problem.price[request["row"]])
+    charged_s = seconds + record.get("stopping_s", 0.0) + extra_s
+    charged_usd = problem.billing.charge(charged_s, price, boots=request["boots"])
     return Outcome(
         end,
         seconds,
-        problem.billing.charge(seconds + extra_s, price, boots=request["boots"]),
-        record["metrics"],
+        0.0 if record.get("free") else charged_usd,
+        metrics,
         tuple((moment, progress) for moment, progress in record["trace"]),
         FailureReason(str(reason)) if end is End.FAILED else None,
         detail,
@@ -121,35 +152,42 @@ def to_outcome(problem: Problem, request: Mapping[str, Any], record: OutcomeReco
 
 
 def run_directories(root: Path) -> list[OwnedResource]:
-    """All run directories below a root, of every study."""
+    """All run directories below a root, of every study; folders that Lynceus did not make are not among them."""
     found = []
     for path in sorted(root.glob("*/*")) if root.is_dir() else ():
-        if path.name.isdigit() and path.is_dir():
-            request = files.read_json(str(path / files.REQUEST)) or {}
-            study, identity = request.get("study"), request.get("identity")
-            if study is None or identity is None:  # `prepare` was interrupted
-                study, _, identity = path.parent.name.rpartition("-")
-            found.append(OwnedResource(ResourceKind.DIRECTORY, str(path), study, identity, int(path.name)))
+        if path.name.isdigit() and (owner := _owner(path)) is not None:
+            found.append(OwnedResource(ResourceKind.DIRECTORY, str(path), *owner, int(path.name)))
     return found
 
 
-def running_processes(directory: OwnedResource) -> list[OwnedResource]:
-    """The living processes of a run on this machine, as one resource; an empty list if there are none."""
-    request = files.read_json(os.path.join(directory.name, files.REQUEST)) or {}
-    found = process_tree.processes_of(str(request["run"])) if "run" in request else set()
-    if not found:
-        return []
-    numbers = ", ".join(map(str, sorted(found)))
-    return [replace(directory, kind=ResourceKind.PROCESSES, detail=f"process {numbers}")]
+def _owner(path: Path) -> tuple[str, str] | None:
+    """The study and the identity of the run that a directory was made for; None if Lynceus did not make it."""
+    if path.is_symlink() or not path.is_dir():
+        return None
+    for name, needed in ((files.MARKER, _MARKED), (files.REQUEST, _REQUESTED)):
+        found = files.read_json(str(path / name))
+        if found is not None and needed <= found.keys() and str(found["number"]) == path.name:
+            return str(found["study"]), str(found["identity"])
+    return None
+
+
+def running_processes(directories: list[OwnedResource]) -> list[OwnedResource]:
+    """The living processes of runs on this machine, with their supervisors: one resource for each run that has any."""
+    found = running_runs()
+    return [
+        replace(one, kind=ResourceKind.PROCESSES, detail=f"process {', '.join(map(str, sorted(found[one.name])))}")
+        for one in directories
+        if one.name in found
+    ]
 
 
 def remove_local(resource: OwnedResource) -> None:
-    """Kill the processes of a run on this machine, or delete its directory with its control groups."""
-    if resource.kind is ResourceKind.PROCESSES:
-        request = files.read_json(os.path.join(resource.name, files.REQUEST)) or {}
-        if "run" in request:
-            process_tree.kill_run(str(request["run"]), set())
-    elif resource.kind is ResourceKind.DIRECTORY:
+    """Kill the processes of a run on this machine with its supervisor, or delete its directory; nothing that Lynceus did not make."""
+    if resource.kind not in (ResourceKind.PROCESSES, ResourceKind.DIRECTORY) or _owner(Path(resource.name)) is None:
+        return
+    if resource.kind is ResourceKind.PROCESSES or is_supervised(resource.name):
+        end_by_force(resource.name)
+    if resource.kind is ResourceKind.DIRECTORY:
         started = files.read_json(os.path.join(resource.name, files.STARTED)) or {}
         limits.remove_groups(list(started.get("groups", ())))
         shutil.rmtree(resource.name, ignore_errors=True)

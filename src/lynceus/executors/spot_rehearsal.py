@@ -6,7 +6,15 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from lynceus.executors.interface import Executor, OwnedResource, Request, SupportsCleanup, SupportsClose
+from lynceus.executors.interface import (
+    Executor,
+    Outage,
+    OwnedResource,
+    Request,
+    SupportsCleanup,
+    SupportsClose,
+    SupportsOutage,
+)
 from lynceus.models.seeds import generator
 from lynceus.problem.problem import Problem
 from lynceus.trial.outcome import FailureReason, Outcome
@@ -50,6 +58,10 @@ class SpotRehearsal:
     def cancel(self, ticket: str) -> None:
         """Stop the run for the user: this is not a preemption."""
         self._inner.cancel(ticket)
+
+    def outage(self) -> Outage | None:
+        """What the inner executor cannot reach."""
+        return self._inner.outage() if isinstance(self._inner, SupportsOutage) else None
 
     def close(self) -> None:
         """Close the inner executor."""

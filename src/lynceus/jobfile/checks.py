@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import PurePosixPath
 
 from lynceus.errors import InputError, did_you_mean
-from lynceus.executors.command import variable
+from lynceus.executors.command import check_pattern, variable
+from lynceus.executors.shell_text import fill_script
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.secrets import secret_value, secrets_of
+from lynceus.jobfile.variables import SHELLS
 from lynceus.problem.objective import COST_WORDS, TIME_WORDS
 from lynceus.problem.problem import Problem
 from lynceus.space.parameter import Parameter
@@ -19,7 +21,6 @@ _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 """`${name}` in an argument, a script or an environment variable."""
 _SHELL_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 """`$name`, which only a shell replaces."""
-_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh"})
 _COMMAND_OPTION = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
 """`-c`, also combined with others: `-lc`, `-ec`."""
 
@@ -91,12 +92,7 @@ def check_metrics(job: Job) -> None:
     """Refuse regular expressions that cannot give one number."""
     for name, pattern in job.spec.metrics.items():
         with job.at("metrics", name):
-            try:
-                groups = re.compile(pattern).groups
-            except re.error as error:
-                raise InputError(f"{pattern!r} is not a valid regular expression: {error}.") from None
-            if groups != 1:
-                raise InputError(f"{pattern!r} has {groups} groups; put one pair of parentheses around the number.")
+            check_pattern(pattern)
             if name in ("time", "cost", "runtime"):
                 raise InputError(f"Lynceus measures {name} itself; give the metric another name.")
 
@@ -116,6 +112,8 @@ def _check_script(job: Job, parameters: Mapping[str, Parameter]) -> None:
     with job.at("run"):
         if isinstance(run, list) and shell:
             raise InputError("shell: true needs a script; write run as one string, or remove shell.")
+        if isinstance(run, str) and shell:
+            fill_script(run, dict.fromkeys(parameters, ""))  # refuses places where no value can be quoted
         if isinstance(run, str) and not shell:
             for name in parameters:
                 if f"${{{name}}}" in run and not name.isidentifier():
@@ -164,7 +162,7 @@ def _shell_texts(run: Sequence[str]) -> frozenset[int]:
     [5]
     """
     found = set()
-    for first in (place for place, word in enumerate(run) if PurePosixPath(word).name in _SHELLS):
+    for first in (place for place, word in enumerate(run) if PurePosixPath(word).name in SHELLS):
         commands, value_follows = False, False
         for place, word in enumerate(run[first + 1 :], first + 1):
             if value_follows:

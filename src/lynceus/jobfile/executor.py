@@ -85,6 +85,7 @@ def job_command(job: Job, secrets: Mapping[str, str]) -> JobCommand:
         workdir=job.workdir,
         env=spec.envs,
         secrets=secrets,
+        conditional=tuple(name for name, section in spec.space.items() if section.when is not None),
         metrics=spec.metrics,
         grace_s=spec.trial.grace,
     )

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, shown
 from lynceus.jobfile.sections.budget import BudgetSection
 from lynceus.jobfile.sections.job_file import JobFile
 from lynceus.jobfile.yaml.document import Document
 from lynceus.jobfile.yaml.lines import Tree
 from lynceus.prices.machines import Machines
+from lynceus.trial.text import is_text
 
 _NO_COMMAND_0_1 = "echo 'This study has no command: programs ask for its trials and tell how they went.' >&2; exit 1"
 """What version 0.1 stored as `run` of a job without a command."""
@@ -46,6 +47,8 @@ class Job:
 
     @classmethod
     def _of_file(cls, document: Document, folder: Path) -> Job:
+        if not is_text(str(folder)):
+            raise InputError(f"{document.name}: the name of its folder is not UTF-8 text: {str(folder)!a}; rename it.")
         job = cls(document.check(JobFile), document, folder)
         if not job.has_command:
             raise InputError(f"{document.at('run')}: the field 'run' is missing; add it.")
@@ -72,7 +75,7 @@ class Job:
         )
 
     def stored(self) -> dict[str, Any]:
-        """The job as JSON values for the record of a study. Secrets are stored as references, never as values."""
+        """The job as JSON values for the record of a study. Secrets are stored as references, and the storage without its password."""
         values: dict[str, Any] = {"job": self.document.tree.value, "folder": str(self.folder)}
         if self.machines is not None:
             values["machines"] = self.machines.record()
@@ -80,7 +83,9 @@ class Job:
             values["prices"] = {name: list(cells) for name, cells in self.table.items()}
         # The round trip fails early on values that JSON cannot represent.
         plain: dict[str, Any] = json.loads(json.dumps(values))
-        return plain
+        from lynceus.storage.sql.address import without_credentials  # with SQLAlchemy, which only storing needs
+
+        return without_credentials(plain)
 
     @property
     def name(self) -> str:
@@ -106,11 +111,14 @@ class Job:
     @property
     def workdir(self) -> Path:
         """Where trials run."""
-        return (self.folder / Path(self.spec.workdir).expanduser()).resolve()
+        return self.file(self.spec.workdir).resolve()
 
     def file(self, name: str) -> Path:
         """The path of a file that the job file names."""
-        return self.folder / Path(name).expanduser()
+        try:
+            return self.folder / Path(name).expanduser()
+        except RuntimeError:
+            raise InputError(f"the home folder in {shown(name)} is not known; write the whole path.") from None
 
     @contextmanager
     def at(self, *path: str | int) -> Iterator[None]:

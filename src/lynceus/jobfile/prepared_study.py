@@ -15,6 +15,7 @@ from lynceus.jobfile.job import Job
 from lynceus.jobfile.machines import price_warnings
 from lynceus.jobfile.problem import problem_of, with_catalogs
 from lynceus.jobfile.trial_limits import trial_limits
+from lynceus.jobfile.variables import check_parameter_names, misspelt_variables
 from lynceus.policy.policy import Policy
 from lynceus.policy.policy_file import compose
 from lynceus.policy.presets import preset
@@ -49,7 +50,13 @@ class PreparedStudy:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about what may be unintended."""
-        return (*self.problem.space.notes, *metric_notes(self.job, self.problem), *price_warnings(self.job))
+        space = self.problem.space
+        return (
+            *space.notes,
+            *misspelt_variables(self.job, space),
+            *metric_notes(self.job, self.problem),
+            *price_warnings(self.job),
+        )
 
 
 def prepare_file(path: str | Path, policy: str | None = None) -> PreparedStudy:
@@ -60,12 +67,13 @@ def prepare_file(path: str | Path, policy: str | None = None) -> PreparedStudy:
 def prepare(job: Job, policy: str | None = None, *, to_run: bool = True) -> PreparedStudy:
     """Build and check everything that a job describes; `policy` replaces the one that it names.
 
-    Not `to_run`: the working directory is not checked, because a study can be read on machines that do not have it.
+    Not `to_run`: a study that began can be read on machines without its working directory, and whatever its parameters are called.
     """
     job = with_catalogs(job)
     problem = problem_of(job)
     check_commands(job, problem.space)
     if to_run:
+        check_parameter_names(job, problem.space)
         check_workdir(job)
     check_metrics(job)
     check_executor(job, problem.space)

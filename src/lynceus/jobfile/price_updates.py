@@ -56,8 +56,9 @@ def same_but_prices(one: Problem, other: Problem) -> bool:
         and np.array_equal(left.codes, right.codes)
         and left.feature_names == right.feature_names
         and np.array_equal(left.features, right.features)
-        and (one.objective, one.constraints, one.billing, one.fraction, one.repeats)
-        == (other.objective, other.constraints, other.billing, other.fraction, other.repeats)
+        and (one.objective, one.constraints, one.fraction, one.repeats)
+        == (other.objective, other.constraints, other.fraction, other.repeats)
+        and replace(one.billing, grace_s=0.0) == replace(other.billing, grace_s=0.0)
         and (None if one.preemption is None else one.preemption.facts())
         == (None if other.preemption is None else other.preemption.facts())
         and _same(one.testable, other.testable)

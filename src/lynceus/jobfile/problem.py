@@ -38,8 +38,10 @@ def problem_of(job: Job) -> Problem:
     with job.at("budget"):
         usd = math.inf if spec.budget.cost is None else spec.budget.cost
         budget = Budget(usd, spec.budget.max_trials, spec.budget.wall_clock)
+    # Where a program runs the trials itself, there is no process of ours that could go on after its timeout.
+    billing = replace(spec.billing.billing(), grace_s=spec.trial.grace if job.has_command else 0.0)
     with job.at("billing", "warm"):
-        problem = Problem(space, objective, tuple(constraints), budget, spec.billing.billing())
+        problem = Problem(space, objective, tuple(constraints), budget, billing)
     if spec.fraction is not None:
         with job.at("fraction"):
             problem = _with_fraction(problem, spec.fraction)
@@ -68,9 +70,11 @@ def _check_budget(problem: Problem) -> None:
             "raise budget.cost."
         )
     shortest_s = min(_SHORTEST_USEFUL_S, problem.deadline_s)
-    shortest_usd = problem.billing.charge(shortest_s, cheapest)
+    shortest_usd = problem.billing.largest_charge(shortest_s, cheapest)
     if usd < shortest_usd:
+        grace_s = problem.billing.grace_s
+        grace = f" and a grace period of {format_duration(grace_s)}" if grace_s else ""
         raise InputError(
-            f"{format_money(usd)} pays for no useful run: {format_duration(shortest_s)} of the cheapest configuration "
-            f"costs {format_money(shortest_usd)}; raise budget.cost."
+            f"{format_money(usd)} pays for no useful run: {format_duration(shortest_s)} of the cheapest configuration{grace} "
+            f"costs {format_money(shortest_usd)}; raise budget.cost{', or shorten trial.grace' if grace_s else ''}."
         )

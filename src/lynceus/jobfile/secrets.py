@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from lynceus.errors import InputError
+from lynceus.executors.supervisor.masking import SHORTEST_SECRET, Secrets
 from lynceus.jobfile.job import Job
+from lynceus.space.user_file import read_file
 
 HIDDEN = "•••"
 """Replaces the value of a secret in output."""
+_LONGEST_SECRET = 1 << 16
+"""Bytes of a file with a secret; the system allows not much more in one variable."""
 
 
 def secrets_of(job: Job, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -26,33 +29,40 @@ def hidden(text: str, secrets: Mapping[str, str]) -> str:
     >>> hidden("token=abcd1234", {"TOKEN": "abcd1234"})
     'token=•••'
     """
-    for value in sorted(secrets.values(), key=len, reverse=True):
-        # A value of one or two characters also occurs elsewhere, and hiding it there would reveal it.
-        if len(value) > 2:
-            text = text.replace(value, HIDDEN)
-    return text
+    data = text.encode("utf-8", "replace")
+    for form in Secrets(value.encode("utf-8", "surrogateescape") for value in secrets.values()).forms:
+        data = data.replace(form, HIDDEN.encode())
+    return data.decode("utf-8", "replace")
 
 
 def secret_value(
     job: Job, path: tuple[str | int, ...], source: str, environment: Mapping[str, str] = os.environ
 ) -> str:
     """The value behind `env:NAME` or `file:PATH`; `path` is the position of the reference in the job file."""
-    kind, _, where = source.partition(":")
     with job.at(*path):
-        if kind == "env":
-            if where not in environment:
-                raise InputError(
-                    f"the variable {where} is not set in your environment; set it before you run the study."
-                )
-            return environment[where]
-        try:
-            return (job.folder / Path(where).expanduser()).read_text(encoding="utf-8").rstrip("\r\n")
-        except FileNotFoundError:
-            raise InputError(f"the file {where} does not exist; create it or correct the reference.") from None
-        except (OSError, UnicodeDecodeError):
+        value = _read(job, source, environment)
+        if "\0" in value:
+            raise InputError("its value has a NUL byte, which environment variables cannot hold; correct it.")
+        if path[0] == "secrets" and len(value) < SHORTEST_SECRET:
             raise InputError(
-                f"the file {where} cannot be read as UTF-8 text; correct the file or the reference."
-            ) from None
+                f"its value has fewer than {SHORTEST_SECRET} characters, too few to hide it in outputs; "
+                "use a longer one, or write it in envs if it need not be hidden."
+            )
+        return value
+
+
+def _read(job: Job, source: str, environment: Mapping[str, str]) -> str:
+    kind, _, where = source.partition(":")
+    if kind == "env":
+        if where not in environment:
+            raise InputError(f"the variable {where} is not set in your environment; set it before you run the study.")
+        return environment[where]
+    try:
+        return read_file(job.file(where), _LONGEST_SECRET).decode("utf-8").rstrip("\r\n")
+    except FileNotFoundError:
+        raise InputError(f"the file {where} does not exist; create it or correct the reference.") from None
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"the file {where} cannot be read as UTF-8 text; correct the file or the reference.") from None
 
 
 def known_secrets(job: Job, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -17,6 +17,7 @@ from lynceus.space.derived import Computed, Derived, Joined, Mapped
 from lynceus.space.expression import Expression
 from lynceus.space.parameter import Categorical, Float, Integer, Ordinal, Parameter
 from lynceus.space.table import Space
+from lynceus.space.user_file import read_file, table_text
 
 _MONEY = re.compile(r"\s*(?:\$\s*(?P<after>[\d.]+)|(?P<before>[\d.]+)\s*(?:USD|\$))\s*(?:(?:/|per)\s*h(?:our)?)?\s*")
 """A price with its unit, `$0.05` or `0.05 USD per hour`, which an expression cannot have."""
@@ -139,8 +140,7 @@ def _typed_keys(job: Job, source: str, mapping: dict[Any, Any]) -> dict[Any, Any
 
 def _read_csv(path: Path) -> dict[str, list[Any]]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.reader(file))
+        rows = list(csv.reader(table_text(read_file(path), path)))
     except OSError as error:
         raise InputError(f"the table {path} cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, csv.Error):

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
-from lynceus.executors.command import variable
+from lynceus.executors.command import variables
 from lynceus.executors.placeholders import as_text, fill
-from lynceus.jobfile.command_line import command_line, with_interpreter
+from lynceus.jobfile.command_line import with_interpreter, without_variables
+from lynceus.jobfile.executor import job_command
 from lynceus.jobfile.prepared_study import PreparedStudy
-
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-"""A valid name of a shell variable."""
+from lynceus.trial.text import clean_line
 
 _SPARK = {
     "executors": "spark.executor.instances",
@@ -35,14 +32,14 @@ _SPARK = {
 def env_file(prepared: PreparedStudy, row: int, heading: str) -> str:
     """Lines for `set -a; . file`: the variables that Lynceus passes to the job."""
     params = prepared.problem.space.point(row)
-    lines = [f"# {heading}"]
+    lines = [f"# {clean_line(heading)}"]
     lines += [f"{name}={shlex.quote(value)}" for name, value in _variables(prepared, params).items()]
     return "\n".join(lines) + "\n"
 
 
 def spark_defaults(prepared: PreparedStudy, row: int, heading: str) -> str:
     """A spark-defaults.conf; other parameters become comments."""
-    lines = [f"# {heading}"]
+    lines = [f"# {clean_line(heading)}"]
     for name, value in prepared.problem.space.point(row).items():
         setting = name if name.startswith("spark.") else _SPARK.get(name.lower().replace("-", "_"))
         text = as_text(value).replace("\\", "\\\\").replace("\n", "\\n")
@@ -78,20 +75,13 @@ def skypilot_task(prepared: PreparedStudy, row: int, heading: str) -> str:
         task["setup"] = job.spec.setup if isinstance(job.spec.setup, str) else shlex.join(job.spec.setup)
     script = job.command
     if not isinstance(script, str) or job.spec.shell:
-        task["run"] = command_line(prepared.job, params)
+        task["run"] = without_variables(job, params)
     else:  # SkyPilot runs it with bash and ignores an interpreter line
         task["run"] = with_interpreter(script) if script.startswith("#!") else script
-    return f"# {heading}\n" + yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=120)
+    return f"# {clean_line(heading)}\n" + yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _variables(prepared: PreparedStudy, params: Mapping[str, object]) -> dict[str, str]:
-    """The variables that pass values to a run; as during the search, scripts also get them under the parameters' own names."""
-    spec = prepared.job.spec
-    values = {name: as_text(value) for name, value in params.items()}
-    taken = {*os.environ, *spec.secrets}
-    plain = {name: text for name, text in values.items() if _NAME.fullmatch(name) and name not in taken}
-    return {
-        **(plain if isinstance(spec.run, str) else {}),
-        **{variable(name): text for name, text in values.items()},
-        **{name: fill(text, params) for name, text in spec.envs.items()},
-    }
+    """The variables that pass values to a run, as during the search."""
+    command = job_command(prepared.job, dict.fromkeys(prepared.job.spec.secrets, ""))
+    return {**variables(command, params), **{name: fill(text, params) for name, text in command.env.items()}}

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
-from lynceus.errors import LynceusError
-from lynceus.executors.interface import OwnedResource, ResourceKind, SupportsCleanup, WallClock
+from lynceus.errors import InfrastructureError, LynceusError
+from lynceus.executors.interface import Outage, OwnedResource, ResourceKind, SupportsCleanup, WallClock
 from lynceus.jobfile.executor import executor_of
 from lynceus.library.open_study import OpenStudy
 from lynceus.library.workers import has_worker
+from lynceus.problem.units import format_duration
+from lynceus.storage.sql.journal import SqlJournal, abandoned_runs
 from lynceus.study.run_loop import explore
 from lynceus.trial.record import RequestedState
+
+_ENDING_S = 60.0
+"""So long after its grace period a trial has ended, whatever its supervisor does."""
+_OUTAGE_S = 10.0
+"""Nothing is ended while an executor has not answered for so long."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +50,13 @@ def find_leftovers(
 ) -> tuple[list[Removable], dict[str, str]]:
     """Everything that no open trial needs, and the studies whose executor could not be asked, with the reason.
 
-    `outputs` includes directories of settled trials, `strangers` includes what belongs to studies that are not in the list.
+    `outputs` includes directories of settled trials, `strangers` includes what belongs to studies that their storages do not hold.
     """
     found: dict[tuple[str, str, str], Removable] = {}
     unreachable: dict[str, str] = {}
-    known = {_identity(one) for one in studies}
+    # All studies of the storage, also those that were not named or cannot be opened: their trials may be running.
+    storages = {id(one.storage): one.storage for one in studies}
+    known = {(record.name, record.identity) for storage in storages.values() for record in storage.studies()}
     for one in studies:
         try:
             resources = _owned_resources(one)
@@ -80,16 +90,36 @@ def remove_leftovers(leftovers: list[Removable]) -> None:
 
 
 def abandoned_trials(one: OpenStudy) -> list[int]:
-    """Numbers of the open trials of a study that has no worker."""
-    one.study.runs.refresh()
-    return [] if has_worker(one.storage, one.name) else sorted(order.number for order in one.study.pending)
+    """Numbers of the open trials of a study that no worker looks after, so that another one may take them over."""
+    journal = one.study.journal
+    return sorted(abandoned_runs(journal)) if isinstance(journal, SqlJournal) else []
 
 
 def end_abandoned(one: OpenStudy, secrets: dict[str, str]) -> None:
-    """Take over the open trials of a study, end them, and settle what they cost."""
+    """Take over the open trials of a study, end them, and settle what they cost. `InfrastructureError` names those that do not end."""
+    patience_s = one.prepared.job.spec.trial.grace + _ENDING_S
+    until, away = time.monotonic() + patience_s, list[Outage | None]([None])
+
+    def leave() -> bool:
+        silent = away[0] is not None and time.time() - away[0].since_s > _OUTAGE_S
+        return silent or time.monotonic() > until
+
     with executor_of(one.prepared, secrets) as executor:
-        explore(one.study, executor, WallClock(), requested_state=lambda: RequestedState.KILL)
+        explore(
+            one.study,
+            executor,
+            WallClock(),
+            requested_state=lambda: RequestedState.KILL,
+            outage=lambda found: away.__setitem__(0, found),
+            leave=leave,
+        )
     one.study.runs.release()
+    if remaining := abandoned_trials(one):
+        why = f"they have not ended within {format_duration(patience_s)}" if away[0] is None else away[0].detail
+        raise InfrastructureError(
+            f"study {one.name!r}: open trials could not be ended ({', '.join(map(str, remaining))}): {why}; they may still run and "
+            f"be charged, so try again later: lynceus gc {one.name} --abandoned --yes."
+        )
 
 
 def _identity(one: OpenStudy) -> tuple[str, str]:

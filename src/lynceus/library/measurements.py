@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lynceus.analysis.trial_rows import of_csv_cell
 from lynceus.errors import InputError, did_you_mean
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_duration
 from lynceus.space.column import listed
 from lynceus.space.parameter import Parameter
+from lynceus.space.user_file import read_file, table_text
 from lynceus.study.study import Study
 
 _TIMES = ("runtime_s", "runtime", "time_s", "time", "seconds", "duration")
@@ -58,7 +60,7 @@ def read_measurements(path: Path, problem: Problem, *, skip_unknown: bool) -> tu
         }
         try:
             point = {
-                one.name: _value(one, cells[index])
+                one.name: _value(one, of_csv_cell(cells[index]))
                 for one in problem.space.parameters
                 if (index := columns[one.name]) is not None and cells[index]
             }
@@ -84,9 +86,8 @@ def add_measurements(study: Study, found: Sequence[Measurement]) -> int:
 
 def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
+        reader = csv.reader(table_text(read_file(path), path))
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
     except OSError as error:
         raise InputError(f"{path}: the file cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, csv.Error):

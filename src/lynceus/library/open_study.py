@@ -11,8 +11,9 @@ from lynceus.jobfile.stored_study import prepared_of
 from lynceus.library.find import check_unchanged, find_study, named_job, storage_url
 from lynceus.library.job_edits import adopt_changes, changes_note
 from lynceus.policy.policy_file import compose, describe
+from lynceus.storage.serialization import DamagedRecordError
 from lynceus.storage.sql.rows import StudyRecord
-from lynceus.storage.sql.storage import Storage, fingerprint
+from lynceus.storage.sql.storage import Storage, StudyExistsError, fingerprint
 from lynceus.study.study import Study
 from lynceus.study.view import StudyView
 
@@ -73,6 +74,8 @@ def open_named(named: str | None, storage: str | None, edits: JobEdits = JobEdit
 
 def open_record(storage: Storage, record: StudyRecord) -> OpenStudy:
     """A study by its record, with the policy that it began with."""
+    if record.damage is not None:
+        raise DamagedRecordError(record.damage)
     prepared = prepared_of(record)
     check_unchanged(record, prepared.problem)
     prepared = replace(prepared, policy=compose(record.policy))
@@ -86,17 +89,20 @@ def create_or_open(prepared: PreparedStudy, storage: str | None, *, seed: int | 
     """
     job = prepared.job
     opened = Storage(storage_url(storage, job))
-    if any(record.name == job.name for record in opened.studies()):
-        record, note = adopt_changes(opened, opened.load_study(job.name), job)
-        return _closing(replace(open_record(opened, record), note=note))
-    record = opened.create_study(
-        job.name,
-        document=job.stored(),
-        fingerprint=fingerprint(prepared.problem),
-        policy=describe(prepared.policy),
-        seed=job.spec.seed if seed is None else seed,
-    )
-    return _closing(OpenStudy(opened, record, prepared, _study(prepared, record, opened)))
+    if not any(record.name == job.name for record in opened.studies()):
+        try:
+            record = opened.create_study(
+                job.name,
+                document=job.stored(),
+                fingerprint=fingerprint(prepared.problem),
+                policy=describe(prepared.policy),
+                seed=job.spec.seed if seed is None else seed,
+            )
+            return _closing(OpenStudy(opened, record, prepared, _study(prepared, record, opened)))
+        except StudyExistsError:
+            pass  # another process was first
+    record, note = adopt_changes(opened, opened.load_study(job.name), job)
+    return _closing(replace(open_record(opened, record), note=note))
 
 
 def _study(prepared: PreparedStudy, record: StudyRecord, storage: Storage) -> Study:

@@ -8,13 +8,21 @@ from lynceus.analysis.overview import StudyOverview, interrupted_reason, problem
 from lynceus.errors import LynceusError
 from lynceus.jobfile.stored_study import job_and_problem
 from lynceus.library.find import check_unchanged
+from lynceus.library.outages import noted_outage
 from lynceus.library.workers import worker_left
+from lynceus.storage.serialization import DamagedRecordError, reading
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage
+from lynceus.storage.sql.totals import Totals
+
+_NOTHING = Totals(settled=0, stopped_early=0, failed=0, running=0, spent_usd=0.0, reserved_usd=0.0)
+"""Of a study that cannot be read."""
 
 
 def stored_overview(storage: Storage, record: StudyRecord) -> StudyOverview:
     """The overview of a study. The saving is known only when the baseline was measured."""
+    if record.damage is not None:
+        raise DamagedRecordError(record.damage)
     job, problem = job_and_problem(record)
     check_unchanged(record, problem)
     baseline = None if job.spec.baseline is None else problem.space.row(job.spec.baseline)
@@ -23,15 +31,25 @@ def stored_overview(storage: Storage, record: StudyRecord) -> StudyOverview:
         **_stored_fields(storage, record),
         budget_usd=problem.budget.usd + record.added_usd,
         **problem_fields(problem, runs, baseline),
+        note=noted_outage(storage, record),
     )
 
 
 def overview_or_note(storage: Storage, record: StudyRecord) -> StudyOverview:
-    """The overview of a study; when its problem cannot be restored, what the storage knows, and a note that says why."""
+    """The overview of a study; when its problem cannot be restored, what the storage knows, and a note that says why.
+
+    A study whose rows make no sense has the state `DAMAGED`.
+    """
     try:
-        return stored_overview(storage, record)
+        with reading(f"study {record.name!r}", storage.shown_url):
+            return stored_overview(storage, record)
     except LynceusError as error:
-        return StudyOverview(**_stored_fields(storage, record), note=str(error))
+        note, damaged = str(error), isinstance(error, DamagedRecordError)
+    try:
+        fields = _stored_fields(storage, record)
+    except DamagedRecordError as error:
+        fields, note, damaged = _known_fields(record) | _total_fields(_NOTHING), str(error), True
+    return StudyOverview(**fields | ({"state": "DAMAGED", "reason": None} if damaged else {}), note=note)
 
 
 def _stored_fields(storage: Storage, record: StudyRecord) -> dict[str, Any]:
@@ -40,18 +58,28 @@ def _stored_fields(storage: Storage, record: StudyRecord) -> dict[str, Any]:
     state, reason = record.state, None if record.stopped is None else record.stopped.reason
     if state == "RUNNING" and not totals.running and worker_left(storage, record):
         state, reason = "INTERRUPTED", interrupted_reason(record.name)
+    return _known_fields(record) | _total_fields(totals) | {"state": state, "reason": reason}
+
+
+def _known_fields(record: StudyRecord) -> dict[str, Any]:
+    """The fields that the row of a study tells."""
     return {
         "name": record.name,
-        "state": state,
-        "reason": reason,
+        "state": record.state,
+        "reason": None if record.stopped is None else record.stopped.reason,
         "policy": str(record.policy.get("name", "")),
         "seed": record.seed,
+        "created_s": record.created_s,
+        "worker_seen_s": record.seen_s,
+    }
+
+
+def _total_fields(totals: Totals) -> dict[str, Any]:
+    return {
         "spent_usd": totals.spent_usd,
         "reserved_usd": totals.reserved_usd,
         "trials": totals.settled,
         "running": totals.running,
         "stopped_early": totals.stopped_early,
         "failed": totals.failed,
-        "created_s": record.created_s,
-        "worker_seen_s": record.seen_s,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from lynceus.analysis.overview import StudyOverview
 from lynceus.library.open_study import open_record
 from lynceus.library.overview import overview_or_note
 from lynceus.library.study_context import study_context
+from lynceus.storage.serialization import DamagedRecordError
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage
 
@@ -25,7 +25,7 @@ def studies_document(storage: Storage, line: Callable[[StudyRecord], Document] |
     """All studies, newest first. A server gives a `line` that caches `study_line`."""
     each = partial(study_line, storage) if line is None else line
     lines = [each(record) for record in reversed(storage.studies())]
-    return page_document("studies", {"now_s": time.time(), "storage": storage.shown_url}) | {"studies": lines}
+    return page_document("studies", {"now_s": storage.clock.now(), "storage": storage.shown_url}) | {"studies": lines}
 
 
 def study_line(storage: Storage, record: StudyRecord) -> Document:
@@ -40,5 +40,8 @@ def listed_overview(storage: Storage, record: StudyRecord) -> StudyOverview:
     has_baseline = "baseline" in record.document.get("job", {})
     if found.saving_measured or found.best_value is None or not has_baseline or record.settled > MOST_PREDICTED:
         return found
-    best = answer(study_context(open_record(storage, record)))
+    try:
+        best = answer(study_context(open_record(storage, record)))
+    except DamagedRecordError as error:
+        return replace(found, note=str(error))
     return replace(found, saving=math.nan if best is None else best.saving)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage
 from lynceus.storage.worker import lives
@@ -19,10 +17,10 @@ def worker_left(storage: Storage, record: StudyRecord) -> bool:
 
 
 def has_worker(storage: Storage, name: str) -> bool:
-    """Whether a worker runs the study, by its heartbeats."""
+    """Whether a worker runs the study, by its heartbeats and the storage's clock."""
     workers = {trial.worker for trial in storage.trials(name) if trial.outcome is None}
     if workers and all(worker is None or lives(worker) is False for worker in workers):
         return False  # they died on this machine, which shows at once
     record = storage.load_study(name)
     seen = record.seen_s
-    return seen is not None and time.time() - seen < _ALIVE_S and not worker_left(storage, record)
+    return seen is not None and storage.clock.now() - seen < _ALIVE_S and not worker_left(storage, record)

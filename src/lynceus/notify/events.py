@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,12 @@ from lynceus.errors import InputError
 from lynceus.problem.units import format_money
 from lynceus.study.view import StudyView
 from lynceus.trial.stop import StopReason
+from lynceus.trial.text import clean_line, clean_text
 
 BUDGET_SHARE = 0.8
 """Share of the budget after which users are notified."""
+_CALL = re.compile(r"(?<=@)(?=\w)|(?<=<)(?=[!@#\w])|(?<=\])(?=\()")
+"""Where chats find mentions and links: `@all`, `<!channel>`, `<http://…|text>`, `[text](…)`. An invisible space there ends them."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,17 @@ def events(study: StudyView) -> list[Event]:
     return found
 
 
+def quiet(text: str) -> str:
+    r"""Text of a job or a storage in a message: nothing in it calls people, hides a link or steers a terminal.
+
+    >>> quiet("@everyone <!channel> [here](http://x) a@b\x1b").replace("\u200b", "|")
+    '@|everyone <|!channel> [here]|(http://x) a@|b�'
+    """
+    return _CALL.sub("\u200b", clean_text(text))
+
+
 def _event(study: StudyView, kind: str, key: str, title: str, reason: str = "") -> Event:
-    best = _best(study)
+    best, title, reason = _best(study), quiet(clean_line(title)), quiet(clean_line(reason))
     lines = [f"{reason[:1].upper()}{reason[1:]}."] if reason else []
     count = len(study.observations)
     budget = f" of {format_money(study.budget_usd)}" if math.isfinite(study.budget_usd) else ""
@@ -59,9 +72,9 @@ def _event(study: StudyView, kind: str, key: str, title: str, reason: str = "") 
         lines.append("No configuration is known to keep every constraint.")
     else:
         params = ", ".join(f"{name}={value}" for name, value in best["params"].items())
-        lines.append(f"Best so far: {params} ({study.problem.objective}: {best['value']:.6g}).")
+        lines.append(quiet(clean_line(f"Best so far: {params} ({study.problem.objective}: {best['value']:.6g}).")))
     if kind == "pause":
-        lines.append(f"Check the failures, then continue with: lynceus resume {study.name}")
+        lines.append(f"Check the failures, then continue with: lynceus resume {quiet(clean_line(study.name))}")
     facts = {
         "study": study.name,
         "event": kind,

@@ -80,7 +80,7 @@ class Mail:
     def send(self, event: Event) -> None:
         """Deliver to the mail server."""
         message = EmailMessage()
-        message["StudyContext"] = " ".join(event.title.split())
+        message["Subject"] = event.title
         message["From"], message["To"] = self.sender, ", ".join(self.to)
         message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain="lynceus.invalid")
         message.set_content(event.text + "\n")

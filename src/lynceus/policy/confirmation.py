@@ -43,7 +43,7 @@ def confirmation(problem: Problem, observations: Observations, rules: RetryRules
         return None
     row = best.row
     state = State.present(problem, observations)
-    affordable = float(problem.billing.seconds_for(state.left[0], np.asarray(float(problem.price[row]))))
+    affordable = float(problem.billing.timeouts_for(state.left[0], np.asarray(float(problem.price[row]))))
     # A run twice as slow as the slowest so far refutes the incumbent; so does a run that breaks the constraints.
     slowest = max(seen.outcome.seconds for seen in observations if seen.row == row)
     timeout_s = min(affordable, max(float(problem.ceiling_s[row]), 0.0), 2 * MARGIN * slowest)

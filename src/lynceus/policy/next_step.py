@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from lynceus.models.state import State
 from lynceus.policy.confirmation import confirmation, reserved_for_confirmation
-from lynceus.policy.orders import affordable_seconds, order_for
+from lynceus.policy.orders import ROUNDING, affordable_seconds, order_for
 from lynceus.policy.policy import Policy
 from lynceus.policy.retries import RetryRules, on_demand_move, pause_reason, with_retries
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_duration, format_money
+from lynceus.space.column import BoolArray
 from lynceus.trial.order import Order, Plan, Purpose
-from lynceus.trial.outcome import End, Observation, Observations, Outcome, TrainingTarget
+from lynceus.trial.outcome import End, Observation, Observations, Outcome, TrainingTarget, beyond_reservation
 from lynceus.trial.record import Record, RequestedState
 from lynceus.trial.stop import Stopped, StopReason
 
@@ -134,7 +137,6 @@ def budget_stop(problem: Problem, started: int, elapsed_s: float) -> Stopped | N
 
 def with_runnable_rows(state: State) -> State | Stopped:
     """The state with rows closed that cannot even be started, or cannot win; a reason when no row is left."""
-    problem = state.problem
     if not state.open.any():
         return Stopped(StopReason.EXHAUSTED, "every configuration has been run")
     could_win = state.open & (state.timeouts_s()[0] > 0)
@@ -142,25 +144,48 @@ def with_runnable_rows(state: State) -> State | Stopped:
         return Stopped(StopReason.CONVERGED, "no configuration left can beat the incumbent, whatever its speed")
     startable = could_win & (affordable_seconds(state) > 0)
     if not startable.any():
-        left, total = float(state.left[0]), problem.budget.usd
-        return Stopped(
-            StopReason.BUDGET, f"the {format_money(max(left, 0.0))} left of {format_money(total)} buy no further run"
-        )
+        return Stopped(StopReason.BUDGET, _budget_reason(state))
     return state if startable.all() else replace(state, open=startable)
 
 
+def _budget_reason(state: State) -> str:
+    """Why the budget starts no further run."""
+    total, left = state.problem.budget.usd, float(state.left[0])
+    beyond = sum(beyond_reservation(seen.order, seen.outcome) for seen in state.observations)
+    if left < -ROUNDING * total and beyond > 0:
+        return (
+            f"nothing is left of {format_money(total)}, because trials were charged {format_money(beyond)} more than was "
+            "reserved for them"
+        )
+    return f"the {format_money(max(left, 0.0))} left of {format_money(total)} buy no further run"
+
+
 def _queued(state: State, queue: tuple[int, ...], slots: int) -> tuple[Order | None, tuple[int, ...]]:
-    """The next configuration that the user asked for and that can still run, and the rest of the queue."""
+    """The next configuration that the user asked for and that can run now, and the rest of the queue.
+
+    A configuration that only lacks the money which open trials have reserved stays in the queue; one that can never run leaves it.
+    """
     if not queue:
         return None, queue
-    runnable = with_runnable_rows(state)
-    if isinstance(runnable, Stopped):
-        return None, ()
+    now, later = _runnable(state), _runnable(_after_pending(state))
     for place, row in enumerate(queue):
-        if runnable.open[row]:
+        if now[row]:
             plan = Plan(row, why="asked for by the user", stoppable=False, purpose=Purpose.QUEUE)
-            return order_for(runnable, plan, float(affordable_seconds(runnable, slots)[row])), queue[place + 1 :]
-    return None, ()
+            order = order_for(state, plan, float(affordable_seconds(state, slots)[row]))
+            return order, (*(one for one in queue[:place] if later[one]), *queue[place + 1 :])
+    return None, tuple(row for row in queue if later[row])
+
+
+def _runnable(state: State) -> BoolArray:
+    """Rows `[q]` that can be started now and could win."""
+    found = with_runnable_rows(state)
+    return np.zeros_like(state.open) if isinstance(found, Stopped) else found.open
+
+
+def _after_pending(state: State) -> State:
+    """The state if pending runs turned out to be free."""
+    spent = sum(seen.outcome.charged_usd for seen in state.observations)
+    return replace(state, left=np.array([state.problem.budget.usd - spent]))
 
 
 def _can_win(state: State, row: int, slots: int) -> bool:

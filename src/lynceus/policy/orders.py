@@ -10,7 +10,7 @@ from lynceus.models.state import State, is_warm
 from lynceus.space.column import FloatArray
 from lynceus.trial.order import Order, Plan
 
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 """Share of the budget below which money left over is the error of a sum."""
 
 
@@ -22,8 +22,8 @@ def order_for(state: State, plan: Plan, timeout_s: float, *, boots: bool | None 
     if math.isinf(timeout_s):
         reserved = math.inf if math.isfinite(problem.budget.usd) else 0.0
     else:
-        # seconds_for rounds in the user's favour by one part in 10⁹; the reservation must not.
-        charge = problem.billing.charge(timeout_s, float(problem.price[row]), boots=boots)
+        # timeouts_for rounds in the user's favour by one part in 10⁹; the reservation must not.
+        charge = problem.billing.largest_charge(timeout_s, float(problem.price[row]), boots=boots)
         reserved = min(charge, max(float(state.left[0]), 0.0))
     return Order(state.started, row, timeout_s, reserved, plan, boots)
 
@@ -36,11 +36,11 @@ def affordable_seconds(state: State, slots: int = 1) -> FloatArray:
     problem = state.problem
     left = float(state.left[0])
     # 1.1 − 0.7 − 0.4 is 10⁻¹⁶ dollars: money that is only rounding must not buy a run of no time.
-    if math.isfinite(left) and left <= _ROUNDING * problem.budget.usd:
+    if math.isfinite(left) and left <= ROUNDING * problem.budget.usd:
         left = min(left, 0.0)
     boots = ~is_warm(state)[0]
-    whole = problem.billing.seconds_for(np.full(problem.price.shape, left), problem.price, boots=boots)
+    whole = problem.billing.timeouts_for(np.full(problem.price.shape, left), problem.price, boots=boots)
     if slots == 1:
         return whole
-    share = problem.billing.seconds_for(np.full(problem.price.shape, left / slots), problem.price, boots=boots)
+    share = problem.billing.timeouts_for(np.full(problem.price.shape, left / slots), problem.price, boots=boots)
     return np.where(share > 0, share, whole)

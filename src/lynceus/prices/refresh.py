@@ -14,6 +14,7 @@ from lynceus.errors import InfrastructureError, InputError
 from lynceus.prices.catalog_file import guessed_cloud
 from lynceus.prices.offer import Catalog
 from lynceus.prices.store import PriceStore
+from lynceus.space.user_file import read_file
 
 PUBLIC = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v7/{cloud}/vms.csv"
 """Where SkyPilot publishes its catalogs."""
@@ -54,7 +55,7 @@ def fetch(location: str, cloud: str) -> Fetched:
 def file_of(path: Path) -> Fetched:
     """A catalog file; its modification time is the date of its prices."""
     try:
-        return Fetched(path.read_bytes(), str(path), path.stat().st_mtime)
+        return Fetched(read_file(path, _MAX_BYTES), str(path), path.stat().st_mtime)
     except OSError as error:
         raise InputError(f"the catalog {path} cannot be read: {error.strerror}; give the path of a CSV file.") from None
 

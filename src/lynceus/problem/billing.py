@@ -37,9 +37,11 @@ class Billing:
     """Dollars paid once per boot, whatever the machines (set-up work, licences, data transfer)."""
     warm: tuple[str, ...] = ()
     """Columns that identify the machines: a run with the same values as the run before reuses its machines. Empty: every run boots."""
+    grace_s: float = 0.0
+    """Seconds that a run may go on after it was told to stop; they are reserved with its timeout, and charged if it uses them."""
 
     def __post_init__(self) -> None:
-        for name in ("granularity_s", "minimum_s", "boot_s", "fee_usd"):
+        for name in ("granularity_s", "minimum_s", "boot_s", "fee_usd", "grace_s"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise InputError(f"billing: {name} is {value!r}; give a finite number of at least 0.")
@@ -58,6 +60,10 @@ class Billing:
             # The slack keeps 120.00000000000001 s from being billed as three minutes.
             billed = math.ceil(billed / self.granularity_s - _ROUNDING) * self.granularity_s
         return max(billed, self.minimum_s) * price_per_second + (self.fee_usd if boots else 0.0)
+
+    def largest_charge(self, timeout_s: float, price_per_second: float, *, boots: bool = True) -> float:
+        """Dollars for a run that is stopped at its timeout and uses its grace period: what is reserved for it."""
+        return self.charge(timeout_s + self.grace_s, price_per_second, boots=boots)
 
     def charges(self, seconds: FloatArray, price_per_second: FloatArray, *, boots: bool = True) -> FloatArray:
         """Like `charge`, for arrays that broadcast."""
@@ -81,6 +87,12 @@ class Billing:
                 billed = np.floor(billed / self.granularity_s + _ROUNDING) * self.granularity_s
         seconds = np.where(np.isinf(billed), billed, billed - np.where(boots, self.boot_s, 0.0))
         return np.where(covered & (seconds >= 0), seconds, -np.inf)
+
+    def timeouts_for(
+        self, dollars: FloatArray, price_per_second: FloatArray, *, boots: bool | BoolArray = True
+    ) -> FloatArray:
+        """The longest timeout whose largest charge `dollars` pay for; negative when they do not cover the grace period."""
+        return self.seconds_for(dollars, price_per_second, boots=boots) - self.grace_s
 
 
 @lru_cache(maxsize=32)

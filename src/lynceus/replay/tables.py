@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import os
 import re
+import zlib
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from lynceus.errors import InputError, MissingExtraError
 from lynceus.jobfile.yaml.document import Document
 from lynceus.space.column import Cell
+from lynceus.space.user_file import MOST_BYTES, read_file, table_text
 
 if TYPE_CHECKING:
     import _csv
@@ -47,20 +50,25 @@ def read_table(path: Path) -> Table:
     if path.suffix.lower() in (".parquet", ".pq"):
         return _parquet(path)
     try:
-        with _opened(path) as file:
-            return _columns(csv.reader(file, strict=True), path)
-    except OSError as error:
-        raise InputError(f"{path}: the table cannot be read: {error.strerror}.") from None
+        return _columns(csv.reader(table_text(_bytes(path), path), strict=True), path)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or "it is damaged"
+        raise InputError(f"{path}: the table cannot be read: {reason}.") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: the table is not UTF-8 text; save it as CSV in UTF-8, or as Parquet.") from None
     except csv.Error as error:
         raise InputError(f"{path}: the table is not CSV: {error}.") from None
 
 
-def _opened(path: Path) -> IO[str]:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", newline="", encoding="utf-8-sig")
-    return path.open(newline="", encoding="utf-8-sig")
+def _bytes(path: Path) -> bytes:
+    data = read_file(path)
+    if path.suffix.lower() != ".gz":
+        return data
+    with gzip.open(io.BytesIO(data)) as packed:
+        data = packed.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{path}: the table has more than {MOST_BYTES:,} bytes; give a smaller one.")
+    return data
 
 
 def _columns(lines: _csv.Reader, path: Path) -> Table:
@@ -102,7 +110,7 @@ def _parquet(path: Path) -> Table:
     except ImportError:
         raise MissingExtraError("Parquet tables", "parquet") from None
     try:
-        table = pyarrow.parquet.read_table(path)
+        table = pyarrow.parquet.read_table(io.BytesIO(read_file(path)))
     except (OSError, pyarrow.ArrowException) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise InputError(f"{path}: the table cannot be read as Parquet: {reason}.") from None

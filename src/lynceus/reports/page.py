@@ -14,6 +14,7 @@ from lynceus.analysis.documents.json import Document
 from lynceus.analysis.documents.study import study_document
 from lynceus.analysis.study_context import StudyContext
 from lynceus.reports.bundle import bundled
+from lynceus.trial.text import clean_line, escaped_text
 
 
 def page(title: str, data: Any) -> str:
@@ -25,7 +26,7 @@ def page(title: str, data: Any) -> str:
     static = resources.files("lynceus").joinpath("server", "static")
     frame = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     parts = {
-        "title": html.escape(title),
+        "title": html.escape(clean_line(title)),
         "css": static.joinpath("style.css").read_text(encoding="utf-8"),
         "js": bundled("pages/report.js", lambda path: static.joinpath(path).read_text(encoding="utf-8")),
         "data": embedded(data),
@@ -50,6 +51,6 @@ def report_documents(context: StudyContext) -> Document:
 def embedded(data: Any) -> str:
     """JSON that cannot end its script element, whatever texts it has."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
+    for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return escaped_text(text)

@@ -1,7 +1,8 @@
 """Authorization: tokens, browser sessions and CSRF tokens.
 
-The server keeps no session state: a session is a signed cookie. Cookies of readers are signed with the read token and cookies of writers
-with the write token, so the read token alone cannot forge the session of a writer.
+A session is a signed cookie; the server stores only which sessions were signed out (`sessions.py`). Cookies of readers are signed with the
+read token and cookies of writers with the write token, so the read token alone cannot forge the session of a writer, and a new token ends
+all sessions of the old one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from lynceus.errors import InputError
 
 SHORTEST_TOKEN = 16
+FEWEST_CHARACTERS = 8
+"""Different characters in a token: `aaaaaaaaaaaaaaaa` is long, but one of the first guesses."""
 SESSION_S = 12 * 3600.0
 """How long a browser stays signed in."""
 COOKIE = "lynceus_session"
@@ -49,10 +52,13 @@ class Access:
         for name, token in (("read", self.read_token), ("write", self.write_token)):
             if token is None:
                 continue
-            if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+            different = len(set(token))
+            printable = token.isascii() and token.isprintable() and " " not in token
+            if len(token) < SHORTEST_TOKEN or different < FEWEST_CHARACTERS or not printable:
                 raise InputError(
-                    f"the {name} token has {len(token)} characters; give at least {SHORTEST_TOKEN} printable ASCII characters without "
-                    "spaces, for example from: python -c 'import secrets; print(secrets.token_urlsafe(32))'."
+                    f"the {name} token has {len(token)} characters, {different} of them different; give at least {SHORTEST_TOKEN} "
+                    f"printable ASCII characters without spaces, {FEWEST_CHARACTERS} of them different, for example from: "
+                    "python -c 'import secrets; print(secrets.token_urlsafe(32))'."
                 )
         if self.read_token is not None and self.read_token == self.write_token:
             raise InputError(
@@ -104,6 +110,15 @@ class Access:
     def _signature(self, role: Role, purpose: str, text: str) -> str:
         key = hashlib.sha256(f"lynceus {purpose} {self._token(role)}".encode()).digest()
         return hmac.new(key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def session_id(cookie: str) -> str:
+    """The random text of a session cookie with a right signature.
+
+    >>> session_id(Access(write_token="correct-horse-battery").new_session(Role.WRITE, now=0.0)).isascii()
+    True
+    """
+    return cookie.split(".")[2]
 
 
 def is_loopback(host: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from lynceus.errors import MissingExtraError
@@ -23,8 +23,10 @@ from lynceus.server.events import Events
 from lynceus.server.guard import API, MAX_BODY_BYTES, Guard
 from lynceus.server.login_limits import LoginLimits
 from lynceus.server.notifiers import Notifiers
+from lynceus.server.proxies import TrustedProxies
 from lynceus.server.routes import events as event_routes
 from lynceus.server.routes import pages, read, session, write
+from lynceus.server.sessions import SignedOut
 from lynceus.server.study_cache import StudyCache
 from lynceus.server.writer import THREADS, Writers
 
@@ -37,11 +39,13 @@ def create_app(
     *,
     access: Access | None = None,
     folder: str | Path = ".",
+    proxies: TrustedProxies | None = None,
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> FastAPI:
     """An ASGI application over a storage. By default it is read-only and answers to localhost.
 
-    `folder` is the folder of job files that are sent to the API; `max_body_bytes` is the largest body of a request.
+    `folder` is the folder of job files that are sent to the API; `proxies` are believed when they name the client of a request;
+    `max_body_bytes` is the largest body of a request.
     """
     access = Access() if access is None else access
     storage = Storage(storage_url, connections=CONNECTIONS)
@@ -59,7 +63,30 @@ def create_app(
         notifiers.close()
         storage.close()
 
-    app = FastAPI(title="Lynceus", docs_url=None, redoc_url=None, openapi_url=f"{API}/openapi.json", lifespan=lifespan)
+    app = _application(context, lifespan)
+    guard = functools.partial(
+        Guard,
+        access=access,
+        signed_out=SignedOut(storage),
+        proxies=proxies or TrustedProxies(),
+        limits=LoginLimits(),
+        max_body_bytes=max_body_bytes,
+    )
+    app.state.guard = guard(app.router)
+    app.add_middleware(guard)
+    return app
+
+
+def _application(context: Context, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
+    """The routes, the pages and the errors."""
+    app = FastAPI(
+        title="Lynceus",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=f"{API}/openapi.json",
+        redirect_slashes=False,  # a redirect would repeat whatever port the header Host names
+        lifespan=lifespan,
+    )
     app.state.context = context
     errors.install(app, pages.not_found_page)
     for module in (read, write, event_routes, session):
@@ -67,7 +94,4 @@ def create_app(
     app.include_router(pages.routes)
     app.mount("/static", pages.StaticAssets(directory=pages.STATIC), name="static")
     app.openapi = functools.cache(lambda: openapi.document(app, context.version))  # type: ignore[method-assign]
-    limits = LoginLimits()
-    app.state.guard = Guard(app.router, access, limits)
-    app.add_middleware(Guard, access=access, limits=limits, max_body_bytes=max_body_bytes)
     return app

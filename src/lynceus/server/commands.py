@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,11 +13,11 @@ from lynceus.problem.units import parse_duration, parse_money
 from lynceus.server.errors import HttpError, unknown_trial
 from lynceus.server.schemas import Tell
 from lynceus.server.writer import Command, CommandResult
-from lynceus.storage.sql.journal import LOST_AFTER_S
+from lynceus.storage.sql.leases import LOST_AFTER_S
 from lynceus.study.study import Study
 from lynceus.trial.outcome import End, FailureReason, Outcome
 from lynceus.trial.record import OpenRun, RequestedState
-from lynceus.trial.trial import Trial
+from lynceus.trial.trial import Trial, told_outcome
 
 CLIENT = "client"
 """Prefix of the worker names of API clients: they are no processes of this machine, so only heartbeats show that they live."""
@@ -41,7 +40,7 @@ def ask() -> Command:
 
     def command(one: OpenStudy) -> CommandResult:
         study = one.study
-        settle_silent(one, time.time())
+        settle_silent(one, one.storage.clock.now())
         trial = study.ask()
         if trial is not None:
             return CommandResult({"trial": trial_document(trial), "reason": None, "wait": False})
@@ -66,7 +65,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
 
 
 def tell(number: int, result: Tell) -> Command:
-    """Report the result of a trial."""
+    """Report the result of a trial. One beyond its timeout counts as stopped; the answer's `state` and `detail` say so."""
     seconds = None if result.runtime is None else parse_duration(result.runtime, "runtime")
     usd = None if result.charged is None else parse_money(result.charged, "charged")
     if seconds is not None and seconds > MAX_RUNTIME_S:
@@ -76,9 +75,10 @@ def tell(number: int, result: Tell) -> Command:
 
     def command(one: OpenStudy) -> CommandResult:
         study = one.study
-        _open_run(study, number, "reported again")
-        study.tell(
-            number,
+        order = _open_run(study, number, "reported again").order
+        outcome = told_outcome(
+            study.problem,
+            order,
             runtime=seconds,
             state=result.state,
             reason=result.reason,
@@ -87,7 +87,7 @@ def tell(number: int, result: Tell) -> Command:
             progress=result.progress,
             detail=result.detail,
         )
-        row = trial_row(study.problem, study.observations[-1])
+        row = trial_row(study.problem, study.runs.settle(order, outcome))
         return CommandResult({"trial": to_json(row), "spent_usd": study.spent_usd})
 
     return command

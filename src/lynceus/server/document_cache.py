@@ -33,7 +33,7 @@ class DocumentCache(Generic[T]):
             while len(self._slots) > self.max_keys:
                 self._slots.popitem(last=False)
         with slot.lock:
-            if slot.version < version:
+            if slot.version is None or slot.version < version:
                 slot.value, slot.version = compute(), version
             return slot.value  # type: ignore[return-value]
 
@@ -42,4 +42,4 @@ class DocumentCache(Generic[T]):
 class _Slot(Generic[T]):
     lock: threading.Lock = field(default_factory=threading.Lock)
     value: T | None = None
-    version: int = -1
+    version: int | None = None

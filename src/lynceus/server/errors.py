@@ -4,7 +4,7 @@
 |---|---|
 | 401, 403, 429 | no token, a wrong one, or one that does not allow it (`guard.py`) |
 | 404 | unknown study, unknown trial, unknown path |
-| 409 | the trial has ended, the name is taken, the job file no longer describes the study |
+| 409 | the trial has ended, the name is taken, the job file no longer describes the study, the study is damaged |
 | 413 | the body is too large (`guard.py`) |
 | 421 | the Host header names another server (`guard.py`) |
 | 422 | any other `InputError`, or a request that does not match its schema |
@@ -24,9 +24,13 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from lynceus.analysis.documents.json import to_json
 from lynceus.errors import InfrastructureError, InputError, LynceusError, MissingExtraError
+from lynceus.server.access import Role
+from lynceus.storage.serialization import DamagedRecordError
+from lynceus.trial.text import clean_line, clean_text
 
 PROBLEM = "application/problem+json"
 _log = logging.getLogger("lynceus.server")
@@ -54,10 +58,12 @@ def unknown_trial(study: str, number: int) -> HttpError:
 def error_response(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """A status and one sentence."""
     title = http.HTTPStatus(status).phrase
-    # A sentence may quote the request, which may hold characters that cannot be encoded, such as half a surrogate pair.
-    detail = sentence.encode("utf-8", "replace").decode()
+    # A sentence may quote the request, which may hold any character.
     return JSONResponse(
-        {"title": title, "status": status, "detail": detail}, status, dict(headers or {}), media_type=PROBLEM
+        {"title": title, "status": status, "detail": clean_text(sentence)},
+        status,
+        dict(headers or {}),
+        media_type=PROBLEM,
     )
 
 
@@ -65,9 +71,18 @@ def status_of(error: LynceusError) -> tuple[int, dict[str, str]]:
     """The status and the headers for an error of Lynceus."""
     if isinstance(error, HttpError):
         return error.status, error.headers
+    if isinstance(error, DamagedRecordError):
+        return 409, {}
     if isinstance(error, InfrastructureError):
         return 503, {"Retry-After": "2"}
     return (501 if isinstance(error, MissingExtraError) else 422), {}
+
+
+def sentence_for(error: LynceusError, role: Role | None) -> str:
+    """The sentence of an error, as a visitor may read it: messages about the storage name its machine and its user."""
+    if isinstance(error, InfrastructureError) and role in (None, Role.NONE):
+        return "The storage cannot be reached; try again later."
+    return str(error)
 
 
 def install(app: FastAPI, not_found_page: Callable[[], Response]) -> None:
@@ -76,9 +91,13 @@ def install(app: FastAPI, not_found_page: Callable[[], Response]) -> None:
     @app.exception_handler(LynceusError)
     async def lynceus_error(request: Request, error: LynceusError) -> JSONResponse:
         status, headers = status_of(error)
-        if not isinstance(error, InputError | HttpError):
-            _log.warning("%s %s: %s", request.method, request.url.path, error)
-        return error_response(status, str(error), headers)
+        if not isinstance(error, InputError | HttpError | DamagedRecordError):
+            _log.warning("%s: %s", _place(request), error)
+        return error_response(status, sentence_for(error, request.state.visitor.role), headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def client_gone(request: Request, error: ClientDisconnect) -> JSONResponse:
+        return error_response(400, "The client left before its request was complete.")  # nobody reads it
 
     @app.exception_handler(RequestValidationError)
     async def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -97,8 +116,13 @@ def install(app: FastAPI, not_found_page: Callable[[], Response]) -> None:
 
     @app.exception_handler(Exception)
     async def unexpected_error(request: Request, error: Exception) -> JSONResponse:
-        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        _log.error("%s failed", _place(request), exc_info=error)
         return error_response(500, "The server had an unexpected error; its log has the details.")
+
+
+def _place(request: Request) -> str:
+    """Method and path of a request, in one line whatever the client sent."""
+    return clean_line(f"{request.method} {request.url.path}", longest=200)
 
 
 def _wants_page(request: Request) -> bool:

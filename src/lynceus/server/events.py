@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -24,6 +25,8 @@ POLL_S = 0.25
 KEEPALIVE_S = 15.0
 """After so many seconds without a message a comment is sent, so that no proxy closes the connection."""
 MAX_LISTENERS = 500
+MAX_OF_ONE_ADDRESS = 100
+"""Listeners of one address: nobody can take the places of all others."""
 
 
 @dataclass
@@ -32,31 +35,35 @@ class Events:
 
     storage: Storage
     cursors: dict[str, Cursor] = field(default_factory=dict)
-    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set at the next change, and then replaced: unlike a condition, it needs no lock that a listener could leave with."""
     _check_now: asyncio.Event = field(default_factory=asyncio.Event)
     _polling: asyncio.Task[None] | None = None
-    _listeners: int = 0
+    max_listeners: int = MAX_LISTENERS
+    _listeners: Counter[str] = field(default_factory=Counter)
+    """By address."""
     _closed: bool = False
-    _version: int = 0
-    """Grows with every change."""
 
-    def check_capacity(self) -> None:
+    def check_capacity(self, address: str) -> None:
         """Refuse another listener when there are too many."""
-        if self._listeners >= MAX_LISTENERS:
-            raise HttpError(
-                503, f"{MAX_LISTENERS} listeners are connected already; try again later.", {"Retry-After": "10"}
-            )
+        for count, most, where in (
+            (self._listeners.total(), self.max_listeners, ""),
+            (self._listeners[address], MAX_OF_ONE_ADDRESS, " from your address"),
+        ):
+            if count >= most:
+                sentence = f"{most} listeners are connected already{where}; try again later."
+                raise HttpError(503, sentence, {"Retry-After": "10"})
 
-    async def messages(self, study: str | None = None) -> AsyncIterator[str]:
+    async def messages(self, address: str, study: str | None = None) -> AsyncIterator[str]:
         """Messages about one study, or about all: one for each study at once, then one for each change."""
-        self._listeners += 1
+        self._listeners[address] += 1
         try:
             yield "retry: 2000\n\n"
             await self._poll()
             known: dict[str, Cursor] = {}
             sent = time.monotonic()
             while not self._closed:
-                version = self._version
+                changed = self._changed
                 wanted = {name: one for name, one in self.cursors.items() if study is None or name == study}
                 gone = known.keys() - wanted.keys()
                 new = [one for name, one in wanted.items() if known.get(name) != one]
@@ -71,9 +78,10 @@ class Events:
                 elif now - sent >= KEEPALIVE_S:
                     sent = now
                     yield ": keep-alive\n\n"
-                await self._wait(version)
+                await self._wait(changed)
         finally:
-            self._listeners -= 1
+            self._listeners[address] -= 1
+            self._listeners += Counter()  # without zeros
 
     def check_now(self) -> None:
         """This server has changed something: query the storage at once."""
@@ -82,32 +90,33 @@ class Events:
     async def close(self) -> None:
         """End the streams of all listeners."""
         self._closed = True
-        await self._notify()
+        self._notify()
         if self._polling is not None:
             self._polling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._polling
 
-    async def _wait(self, version: int) -> None:
-        """Return when there is a newer version, or after a while."""
+    async def _wait(self, changed: asyncio.Event) -> None:
+        """Return when something has changed, or after a while."""
         if self._polling is None or self._polling.done():
             self._polling = asyncio.create_task(self._poll_repeatedly())
-        async with self._changed:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait_for(lambda: self._version != version), KEEPALIVE_S)
+        # Not `wait_for`: when a change and the end of a listener coincide, it forgets the latter.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(KEEPALIVE_S):
+                await changed.wait()
 
     async def _poll_repeatedly(self) -> None:
-        while self._listeners and not self._closed:
+        while self._listeners.total() and not self._closed:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._check_now.wait(), POLL_S)
+                async with asyncio.timeout(POLL_S):
+                    await self._check_now.wait()
             self._check_now.clear()
             if await self._poll():
-                await self._notify()
+                self._notify()
 
-    async def _notify(self) -> None:
-        async with self._changed:
-            self._version += 1
-            self._changed.notify_all()
+    def _notify(self) -> None:
+        before, self._changed = self._changed, asyncio.Event()
+        before.set()
 
     async def _poll(self) -> bool:
         """Read the cursors of all studies; True when one has changed. A storage that cannot be reached counts as unchanged."""

@@ -13,9 +13,12 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lynceus.errors import LynceusError
 from lynceus.server.access import COOKIE, Access, Role, host_name
-from lynceus.server.errors import HttpError, error_response
+from lynceus.server.errors import HttpError, error_response, sentence_for, status_of
 from lynceus.server.login_limits import LoginLimits
+from lynceus.server.proxies import TrustedProxies, network_of
+from lynceus.server.sessions import SignedOut
 
 MAX_BODY_BYTES = 2_000_000
 """Largest body of a request; a job file is far smaller."""
@@ -57,6 +60,8 @@ class Guard:
 
     app: ASGIApp
     access: Access
+    signed_out: SignedOut
+    proxies: TrustedProxies
     limits: LoginLimits = field(default_factory=LoginLimits)
     max_body_bytes: int = MAX_BODY_BYTES
 
@@ -67,21 +72,22 @@ class Guard:
             return
         send = _with_headers(send, scope["path"])
         try:
-            visitor = self._admit(scope)
-        except HttpError as refused:
-            await error_response(refused.status, str(refused), refused.headers)(scope, receive, send)
+            visitor = await self._admit(scope)
+        except LynceusError as refused:
+            status, headers = status_of(refused)
+            await error_response(status, sentence_for(refused, None), headers)(scope, receive, send)
             return
         scope.setdefault("state", {})["visitor"] = visitor
         await self._pass_on(scope, receive, send)
 
-    def _admit(self, scope: Scope) -> Visitor:
+    async def _admit(self, scope: Scope) -> Visitor:
         headers = Headers(scope=scope)
         name = host_name(headers.get("host", ""))
         if name not in self.access.hosts and "*" not in self.access.hosts:
             raise HttpError(
                 421, f"This server does not answer as {name[:100]!r}; start it with --allowed-host to allow that name."
             )
-        visitor = self._visitor(scope, headers)
+        visitor = await self._visitor(scope, headers)
         path, reads = scope["path"], scope["method"] in _READ_METHODS
         if not reads:
             self._check_origin(scope, headers, visitor)
@@ -100,34 +106,33 @@ class Guard:
             return "This server is read-only; start it with a write token (LYNCEUS_WRITE_TOKEN) to allow changes."
         return "This needs the write token: send it as 'Authorization: Bearer …', or sign in with it."
 
-    def _visitor(self, scope: Scope, headers: Headers) -> Visitor:
+    async def _visitor(self, scope: Scope, headers: Headers) -> Visitor:
         """The sender of a request, by token, by session, or anonymous."""
         now = time.time()
-        address = scope["client"][0] if scope.get("client") else "unknown"
+        peer = scope["client"][0] if scope.get("client") else "unknown"
+        address, scope["scheme"] = self.proxies.sender(peer, scope["scheme"], headers)
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return Visitor(self.check_token(token.strip(), address, now), address)
         cookie = _cookie(headers)
         role = None if cookie is None else self.access.session_role(cookie, now)
-        if role is None:
+        if cookie is None or role is None or (scope["path"].startswith(API) and await self.signed_out.has(cookie)):
             return Visitor(self.access.anonymous, address)
         return Visitor(role, address, cookie)
 
     def check_token(self, token: str, address: str, now: float) -> Role:
-        """The role of a token. Wrong tokens are counted, and after some of them the address must wait."""
-        if (wait_s := self.limits.wait_s(address, now)) > 0:
-            seconds = math.ceil(wait_s)
-            raise HttpError(
-                429, f"Too many wrong tokens from your address; wait {seconds} s.", {"Retry-After": str(seconds)}
-            )
-        role = self.access.role_of(token)
+        """The role of a token. A right one is always accepted; after some wrong ones, further wrong ones must wait."""
+        role, source = self.access.role_of(token), network_of(address)
         if role is None:
-            self.limits.failed(address, now)
+            if (wait_s := self.limits.wait_s(source, now)) > 0:
+                seconds = math.ceil(wait_s)
+                raise HttpError(
+                    429, f"Too many wrong tokens from your address; wait {seconds} s.", {"Retry-After": str(seconds)}
+                )
+            self.limits.failed(source, token, now)
             raise HttpError(401, "The token is wrong.", {"WWW-Authenticate": "Bearer"})
-        if (
-            role is Role.WRITE
-        ):  # the read token does not reset the count, or readers could guess the write token for free
-            self.limits.succeeded(address)
+        if role is Role.WRITE:  # not with the read token, or its owners could guess the write token without any wait
+            self.limits.succeeded(source)
         return role
 
     def _check_origin(self, scope: Scope, headers: Headers, visitor: Visitor) -> None:

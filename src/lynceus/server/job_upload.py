@@ -15,7 +15,6 @@ from lynceus.jobfile.yaml.document import Document
 from lynceus.jobfile.yaml.lines import Tree
 from lynceus.server.schemas import is_storable
 
-LARGEST_SEED = 2**63 - 1
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 
 
@@ -35,8 +34,6 @@ def uploaded_job(body: bytes, content_type: str, folder: Path) -> PreparedStudy:
         raise InputError(f"Content-Type is {kind[:60]!r}; send application/yaml or application/json.")
     _refuse_files(job)
     _refuse_unstorable(job.stored())
-    if job.spec.seed > LARGEST_SEED:
-        raise InputError(f"job: seed is {job.spec.seed}; give at most {LARGEST_SEED}.")
     return prepare(job)
 
 

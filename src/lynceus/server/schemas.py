@@ -7,7 +7,10 @@ from typing import Annotated, Any, Literal
 from fastapi import Header, Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from lynceus.trial.text import clean_line, clean_name
+
 MAX_TEXT = 2_000
+MAX_NAME = 200
 MAX_METRICS = 200
 MAX_POINTS = 10_000
 MAX_TRIALS = 1_000
@@ -32,18 +35,33 @@ def _finite_number(value: object) -> object:
     return value
 
 
+def _clean_sentence(value: object) -> object:
+    return clean_line(value) if isinstance(value, str) and len(value) <= MAX_TEXT else value
+
+
+def _clean_names(value: object) -> object:
+    """Metrics by clean names; like a job that reports a metric twice, the last value of a name counts."""
+    if not isinstance(value, dict):
+        return value
+    return {clean_name(name) if len(name) <= MAX_NAME else name: one for name, one in value.items()}
+
+
 Text = Annotated[str, AfterValidator(_storable), Field(max_length=MAX_TEXT)]
-Name = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=200)]
+Sentence = Annotated[str, BeforeValidator(_clean_sentence), Field(max_length=MAX_TEXT)]
+"""Text for people: characters that cannot be stored or shown are replaced."""
+Name = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=MAX_NAME)]
 Number = Annotated[float, BeforeValidator(_finite_number), Field(ge=-1e300, le=1e300)]
 Amount = Annotated[float | Annotated[str, Field(max_length=60)], BeforeValidator(_finite_number)]
 Params = Annotated[
     dict[Name, Text | bool | Number | None],
     Field(max_length=MAX_METRICS, description="a configuration: values by parameter name"),
 ]
-Metrics = Annotated[dict[Name, Number], Field(max_length=MAX_METRICS)]
+Metrics = Annotated[dict[Name, Number], BeforeValidator(_clean_names), Field(max_length=MAX_METRICS)]
 
+StoredText = Annotated[str, AfterValidator(_storable)]
 StudyName = Annotated[
-    str, Path(min_length=1, max_length=200, description="the name of a study", examples=["nightly-sessions"])
+    StoredText,
+    Path(min_length=1, max_length=200, description="the name of a study", examples=["nightly-sessions"]),
 ]
 TrialNumber = Annotated[
     int, Path(ge=0, le=2_147_483_647, description="the number of a trial; the first one is 0", examples=[3])
@@ -95,7 +113,7 @@ class Tell(Body):
     progress: list[tuple[Number, Number]] = Field(
         default_factory=list, max_length=MAX_POINTS, description="(seconds, progress) pairs"
     )
-    detail: Text = Field(default="", description="one sentence for the user")
+    detail: Sentence = Field(default="", description="one sentence for the user")
 
 
 class Stop(Body):
@@ -104,7 +122,7 @@ class Stop(Body):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"kill": False}]})
 
     kill: bool = Field(default=False, description="also end the open trials")
-    reason: Annotated[Text, Field(max_length=500)] = "stopped by the user"
+    reason: Annotated[Sentence, Field(max_length=500)] = "stopped by the user"
 
 
 class Resume(Body):

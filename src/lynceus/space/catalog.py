@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lynceus.errors import InputError, did_you_mean, shown
 from lynceus.space.column import Scalar, listed
+from lynceus.space.user_file import read_file, table_text
 
 _NEEDED = ("InstanceType", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
 CatalogRow = tuple[int, dict[str, str]]
@@ -57,15 +58,12 @@ def load_catalog(
 def catalog_rows(path: Path) -> list[CatalogRow]:
     """The lines of a catalog with their numbers, cells stripped; the columns that every catalog needs are there."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            header = reader.fieldnames or []
-            missing = [name for name in _NEEDED if name not in header]
-            if missing:
-                raise InputError(f"{path} lacks the column {shown(missing[0])}; a catalog needs {', '.join(_NEEDED)}.")
-            rows = [
-                (line, {name: (row.get(name) or "").strip() for name in header}) for line, row in enumerate(reader, 2)
-            ]
+        reader = csv.DictReader(table_text(read_file(path), path))
+        header = reader.fieldnames or []
+        missing = [name for name in _NEEDED if name not in header]
+        if missing:
+            raise InputError(f"{path} lacks the column {shown(missing[0])}; a catalog needs {', '.join(_NEEDED)}.")
+        rows = [(line, {name: (row.get(name) or "").strip() for name in header}) for line, row in enumerate(reader, 2)]
     except OSError as error:
         raise InputError(f"The catalog {path} cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, csv.Error):

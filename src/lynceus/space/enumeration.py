@@ -15,6 +15,8 @@ from lynceus.space.parameter import Categorical, Ordinal, Parameter
 
 MOST_COMBINATIONS = 5_000_000
 """A product of parameters with more combinations than this, before any is forbidden, is an error."""
+_NAMED = 12
+"""Parameters that a message names."""
 INACTIVE = -1
 
 
@@ -37,6 +39,8 @@ def enumerate_codes(parameters: Sequence[Parameter]) -> IntArray:
     A conditional parameter multiplies only the rows in which it is active; the others stay one row each, so no
     configuration appears twice.
     """
+    if math.prod(len(one.values) for one in parameters if one.when is None) > MOST_COMBINATIONS:
+        _refuse_size(parameters)  # before half of them fill the memory
     codes: list[IntArray] = []
     size = 1
     for index, parameter in enumerate(parameters):
@@ -189,7 +193,8 @@ def _active(parameters: Sequence[Parameter], index: int, codes: Sequence[IntArra
 
 
 def _refuse_size(parameters: Sequence[Parameter]) -> None:
-    sizes = " x ".join(f"{parameter.name} ({len(parameter.values):,})" for parameter in parameters)
+    named = [f"{parameter.name} ({len(parameter.values):,})" for parameter in parameters]
+    sizes = " x ".join(named[:_NAMED] + ["..."] * (len(named) > _NAMED))
     raise InputError(
         f"The parameters give more than {MOST_COMBINATIONS:,} combinations: {sizes}. Use fewer values or larger steps."
     )

@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, shown
 from lynceus.space.cells import Cells, cells_of, equal, objects, present, repeated, truth, whole_numbers
 from lynceus.space.column import EXACT, BoolArray, Cell, Column, FloatArray, IntArray
 
@@ -35,6 +35,8 @@ FUNCTIONS: dict[str, tuple[int, int]] = {
 """Every function an expression may call, with its fewest and most arguments."""
 LONGEST_TEXT = 10_000
 """Characters that a joined text may have."""
+LONGEST_TEXTS = 50_000_000
+"""Characters that the joined texts of all configurations may have."""
 
 _MATHS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "log": np.log,
@@ -138,7 +140,7 @@ class Evaluation:
     def _unary(self, node: ast.expr, operator: ast.unaryop, cells: Cells) -> Cells:
         if isinstance(operator, ast.Not):
             return present(~truth(cells))
-        self._need_numbers(node, cells)
+        (cells,) = self._numbers(node, cells)
         data = cells.data.astype(np.int64) if cells.data.dtype == np.bool_ else cells.data
         return Cells(-data if isinstance(operator, ast.USub) else data, cells.missing)
 
@@ -146,7 +148,7 @@ class Evaluation:
         missing = left.missing | right.missing
         if left.text and right.text and isinstance(operator, ast.Add):
             return self._joined(node, left, right, missing)
-        self._need_numbers(node, left, right)
+        left, right = self._numbers(node, left, right)
         over, under = left.data.astype(np.float64), right.data.astype(np.float64)
         if isinstance(operator, ast.Div | ast.FloorDiv | ast.Mod):
             if bool(((under == 0) & ~missing).any()):
@@ -160,6 +162,9 @@ class Evaluation:
         return self._finite(node, result, missing, whole)
 
     def _joined(self, node: ast.expr, left: Cells, right: Cells, missing: BoolArray) -> Cells:
+        total = sum(len(value) for side in (left, right) for value in side.data.tolist() if isinstance(value, str))
+        if total > LONGEST_TEXTS:
+            raise self._fail(node, f"the joined texts are longer than {LONGEST_TEXTS:,} characters in all.")
         try:
             joined = np.asarray(np.add(left.data, right.data), dtype=object)
         except TypeError:
@@ -213,7 +218,7 @@ class Evaluation:
             if not all(isinstance(value, str) for value in first.data[~missing].tolist()):
                 raise self._fail(node, "len() counts the characters of a text, but this is not text.")
             return Cells(np.array([len(str(value)) for value in first.data.tolist()], dtype=np.int64), missing)
-        self._need_numbers(node, *arguments)
+        arguments = self._numbers(node, *arguments)
         whole = all(whole_numbers(argument) for argument in arguments)
         numbers = [argument.data.astype(np.float64) for argument in arguments]
         with np.errstate(all="ignore"):
@@ -243,8 +248,15 @@ class Evaluation:
             return Cells(result.astype(np.int64), missing)
         return Cells(result, missing)
 
-    def _need_numbers(self, node: ast.expr, *several: Cells) -> None:
+    def _numbers(self, node: ast.expr, *several: Cells) -> list[Cells]:
+        """Cells that are all numbers or None; a column of None alone has no kind of its own."""
+        found = []
         for cells in several:
-            if cells.text and not cells.missing.all():
+            if not cells.text:
+                found.append(cells)
+            elif cells.missing.all():
+                found.append(repeated(None, len(cells.missing)))
+            else:
                 example = next(value for value in cells.data[~cells.missing].tolist())
-                raise self._fail(node, f"this needs numbers, but a value is the text {example!r}.")
+                raise self._fail(node, f"this needs numbers, but a value is the text {shown(example)}.")
+        return found

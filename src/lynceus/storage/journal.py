@@ -27,7 +27,11 @@ class Records(Protocol):
 
 
 class Journal(Records, Protocol):
-    """Writing a study. Decisions and writes happen inside `exclusive()`, one worker at a time."""
+    """Writing a study. Decisions and writes happen inside `exclusive()`, one worker and one thread at a time.
+
+    An open run is leased to one worker, which renews the lease by heartbeats. Another worker may take the run over when the lease has run
+    out; from then on, what the first one writes about it does not count.
+    """
 
     def exclusive(self) -> AbstractContextManager[object]:
         """The study's lock; what is written inside is kept as a whole or not at all. May be nested."""
@@ -35,14 +39,14 @@ class Journal(Records, Protocol):
     def ordered(self, order: Order, params: Mapping[str, object]) -> None:
         """A run will be made."""
 
-    def launched(self, number: int, ticket: str) -> None:
-        """The run was started; the ticket finds it again."""
+    def launched(self, number: int, ticket: str) -> bool:
+        """The run was started; the ticket finds it again. False, and nothing changes, when another worker looks after it."""
 
     def heartbeat(self, numbers: Sequence[int]) -> None:
-        """A worker still looks after these runs. Reads new requests, too."""
+        """A worker still looks after these runs, but for those that others took over. Reads new requests, too."""
 
     def settled(self, observation: Observation, params: Mapping[str, object]) -> bool:
-        """The run ended; False, and nothing changes, when that is known already."""
+        """The run ended; False, and nothing changes, when that is known already, or another worker looks after it."""
 
     def imported(self, observations: Sequence[Observation], params: Sequence[Mapping[str, object]]) -> None:
         """Past measurements, all at once; their numbers follow those of the study."""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from lynceus.storage.forks import renew_after_fork
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
 from lynceus.trial.stop import Stopped
 
-_UNLOCKED: AbstractContextManager[object] = nullcontext()
-
 
 class MemoryJournal:
-    """A journal in memory, for one worker."""
+    """A journal in memory, for one worker, which may use several threads."""
 
     def __init__(self, record: Record | None = None) -> None:
         self._record = Record(identity=secrets.token_hex(4)) if record is None else record
@@ -25,30 +25,44 @@ class MemoryJournal:
         self._settled = {seen.order.number for seen in self._observations}
         self._announced: set[str] = set()
         self._stale = False
+        self._make_locks()
+        renew_after_fork(self, MemoryJournal._make_locks, lambda journal: journal._lock)
+
+    def _make_locks(self) -> None:
+        """A thread of the parent may have held the locks."""
+        self._lock = threading.RLock()
+        """The study's: held while a decision is made."""
+        self._change = threading.RLock()
+        """Held for moments, so that a reader need not wait for a decision."""
 
     @property
     def record(self) -> Record:
         """Everything written down so far."""
-        if self._stale:
-            runs = tuple(self._open[number] for number in sorted(self._open))
-            self._record = replace(self._record, observations=tuple(self._observations), open_runs=runs)
-            self._stale = False
-        return self._record
+        with self._change:
+            if self._stale:
+                runs = tuple(self._open[number] for number in sorted(self._open))
+                self._record = replace(self._record, observations=tuple(self._observations), open_runs=runs)
+                self._stale = False
+            return self._record
 
     def refresh(self) -> None:
         """No other process writes here."""
 
     def exclusive(self) -> AbstractContextManager[object]:
-        """There is one worker."""
-        return _UNLOCKED
+        """The study's lock: one thread at a time."""
+        return self._lock
 
     def ordered(self, order: Order, params: Mapping[str, object]) -> None:
         """A run will be made."""
         self._change_run(OpenRun(order))
 
-    def launched(self, number: int, ticket: str) -> None:
+    def launched(self, number: int, ticket: str) -> bool:
         """The run was started."""
-        self._change_run(replace(self._open[number], ticket=ticket))
+        with self._lock:
+            if (run := self._open.get(number)) is None:
+                return False
+            self._change_run(replace(run, ticket=ticket))
+            return True
 
     def heartbeat(self, numbers: Sequence[int]) -> None:
         """No other worker waits for a heartbeat."""
@@ -56,49 +70,56 @@ class MemoryJournal:
     def settled(self, observation: Observation, params: Mapping[str, object]) -> bool:
         """The run ended."""
         number = observation.order.number
-        if number in self._settled:
-            return False
-        self._open.pop(number, None)
-        self._settled.add(number)
-        self._observations.append(observation)
-        self._stale = True
-        return True
+        with self._lock, self._change:
+            if number in self._settled:
+                return False
+            self._open.pop(number, None)
+            self._settled.add(number)
+            self._observations.append(observation)
+            self._stale = True
+            return True
 
     def imported(self, observations: Sequence[Observation], params: Sequence[Mapping[str, object]]) -> None:
         """Past measurements, all at once."""
-        for observation, point in zip(observations, params, strict=True):
-            self.settled(observation, point)
+        with self._lock:
+            for observation, point in zip(observations, params, strict=True):
+                self.settled(observation, point)
 
     def closed(self, stopped: Stopped, requested: RequestedState | None = None) -> None:
         """The study is over or paused."""
-        state = self.record.requested_state if requested is None else requested
-        self._record = replace(self.record, stopped=stopped, requested_state=state)
+        with self._lock, self._change:
+            state = self.record.requested_state if requested is None else requested
+            self._record = replace(self.record, stopped=stopped, requested_state=state)
 
     def resumed(self, add_usd: float = 0.0) -> None:
         """The study goes on."""
-        record = self.record
-        self._record = replace(
-            record,
-            stopped=None,
-            requested_state=RequestedState.RUN,
-            resumed_at=len(record.observations),
-            added_usd=record.added_usd + add_usd,
-        )
+        with self._lock, self._change:
+            record = self.record
+            self._record = replace(
+                record,
+                stopped=None,
+                requested_state=RequestedState.RUN,
+                resumed_at=len(record.observations),
+                added_usd=record.added_usd + add_usd,
+            )
 
     def request_cancel(self, number: int) -> None:
         """The user wants this open run to end."""
-        if number in self._open:
-            self._change_run(replace(self._open[number], cancel_requested=True))
+        with self._lock:
+            if number in self._open:
+                self._change_run(replace(self._open[number], cancel_requested=True))
 
     def enqueued(self, rows: Sequence[int]) -> None:
         """The whole queue, replaced."""
-        self._record = replace(self.record, queue=tuple(rows))
+        with self._lock, self._change:
+            self._record = replace(self.record, queue=tuple(rows))
 
     def announced(self, event: str) -> bool:
         """The user is notified of an event, once."""
-        new = event not in self._announced
-        self._announced.add(event)
-        return new
+        with self._lock:
+            new = event not in self._announced
+            self._announced.add(event)
+            return new
 
     def adopt(self) -> tuple[OpenRun, ...]:
         """All open runs are ours."""
@@ -108,5 +129,6 @@ class MemoryJournal:
         """There is no other worker."""
 
     def _change_run(self, run: OpenRun) -> None:
-        self._open[run.order.number] = run
-        self._stale = True
+        with self._change:
+            self._open[run.order.number] = run
+            self._stale = True

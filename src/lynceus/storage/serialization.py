@@ -12,19 +12,94 @@ no class names, no pickles. A reader of a later version reads every earlier one.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from lynceus.errors import InfrastructureError
+from lynceus.errors import InfrastructureError, InputError
 from lynceus.trial.order import Expected, Order, Plan, Purpose
 from lynceus.trial.outcome import End, FailureReason, Outcome, TrainingTarget
+from lynceus.trial.text import REPLACEMENT
 
 VERSION = 1
 
 Json = dict[str, Any]
 
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+"""What PostgreSQL cannot keep, and UTF-8 cannot write."""
+
 _PLAN_NUMBERS = ("score", "gain", "best_gain", "best_rate", "probability", "usd")
+
+
+class DamagedJson(str):
+    """The text of a column that should hold JSON and does not."""
+
+
+class DamagedRecordError(InfrastructureError):
+    """A row of a storage makes no sense; other rows may."""
+
+
+def storable(value: Any) -> Any:
+    r"""A text, or a JSON value with all its texts, without characters that no database can keep.
+
+    >>> storable({"detail": "boom \0", "trace": [[1.0, 0.5]]})
+    {'detail': 'boom �', 'trace': [[1.0, 0.5]]}
+    """
+    if isinstance(value, str):
+        return _UNSTORABLE.sub(REPLACEMENT, value)
+    if isinstance(value, Mapping):
+        return {storable(name): storable(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(one) for one in value]
+    return value
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that databases cannot keep."""
+    if not 0 <= seed < 2**63:
+        raise InputError(f"seed is {str(seed)[:40]}, but a whole number from 0 to 2**63 - 1 is needed.")
+
+
+def to_json_text(value: Any) -> str:
+    """What a database keeps of a JSON value: the one place where facts become text."""
+    text = json.dumps(value)
+    return json.dumps(storable(value)) if _suspicious(text) else text
+
+
+def of_json_text(text: str | bytes) -> Any:
+    """The JSON value of a column; a text that is none is returned as `DamagedJson`, so that other rows can be read."""
+    try:
+        value = json.loads(text)
+        return storable(value) if _suspicious(str(text)) else value
+    except (TypeError, ValueError, RecursionError):
+        return DamagedJson(text)
+
+
+def _suspicious(text: str) -> bool:
+    """Whether a JSON text may hold a NUL or a surrogate: quick, and right for all but a few."""
+    return "\\u0000" in text or "\\ud" in text.lower()
+
+
+@contextmanager
+def reading(what: str, shown_url: str) -> Iterator[None]:
+    """Turn every error in the values of a row into one sentence that names `what` is damaged."""
+    try:
+        yield
+    except InfrastructureError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise DamagedRecordError(
+            f"{what} in storage {shown_url} is damaged ({_short(error)}); something else than Lynceus changed it, "
+            "restore the storage from a backup."
+        ) from None
+
+
+def _short(error: Exception) -> str:
+    said = f"no field {error}" if isinstance(error, KeyError) else str(error)
+    return " ".join(said.split())[:100] or type(error).__name__
 
 
 def order_record(order: Order) -> Json:
@@ -70,9 +145,8 @@ def order_of(record: Mapping[str, Any]) -> Order:
         path=tuple(thought.get("path", ())),
         purpose=_purpose(thought),
     )
-    return Order(
-        record["number"], record["row"], _in(record["cap_s"]), _in(record["reserved_usd"]), plan, record["boots"]
-    )
+    number, row = _whole(record["number"]), _whole(record["row"])
+    return Order(number, row, _in(record["cap_s"]), _in(record["reserved_usd"]), plan, bool(record["boots"]))
 
 
 _FORMER_PURPOSES = {
@@ -157,6 +231,12 @@ def _out(value: float) -> float | str | None:
 
 def _in(value: float | str | None) -> float:
     return math.nan if value is None else float(value)
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} where a whole number was expected")
+    return value
 
 
 def _check(record: Mapping[str, Any], what: str) -> None:

@@ -8,7 +8,7 @@ from numbers import Integral
 from types import NoneType
 from typing import TYPE_CHECKING
 
-from lynceus.errors import InputError, expect
+from lynceus.errors import expect
 from lynceus.policy.policy import Policy
 from lynceus.policy.presets import preset
 from lynceus.policy.retries import RetryRules
@@ -18,6 +18,7 @@ from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_money
 from lynceus.space.table import Space
+from lynceus.storage.serialization import check_seed
 from lynceus.study.study import Study
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ def create_study(
     expect(study_name, str, "study_name", "a text")
     expect(load_if_exists, bool, "load_if_exists", "True or False")
     expect(retry_rules, (RetryRules, NoneType), "retry_rules", "RetryRules")
-    if seed < 0:
-        raise InputError(f"seed is {seed}, but 0 or more is needed.")
+    check_seed(int(seed))
     wanted = objective if isinstance(objective, Objective) else Objective.parse(objective)
     limits = tuple(item if isinstance(item, Constraint) else Constraint.parse(item) for item in constraints)
     if not isinstance(budget, Budget):

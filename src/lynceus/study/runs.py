@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lynceus.errors import InputError
 from lynceus.policy.next_step import observe
 from lynceus.policy.policy import Policy
 from lynceus.policy.retries import RetryRules, with_retries
 from lynceus.problem.problem import Problem
 from lynceus.storage.journal import Journal
 from lynceus.trial.order import Order
-from lynceus.trial.outcome import Observation, Outcome
+from lynceus.trial.outcome import Observation, Outcome, accounted
 from lynceus.trial.record import OpenRun, RequestedState
+
+
+class TakenOverError(InputError):
+    """Another worker looks after a run by now: what this one says about it does not count."""
 
 
 class StudyRuns:
@@ -31,12 +36,25 @@ class StudyRuns:
         """The next run; None when there is none now. `slots` is the number of runs that could start now."""
         return self._order(slots)
 
-    def launched(self, number: int, ticket: str) -> None:
-        """The run was started; the ticket finds it again."""
-        self._journal.launched(number, ticket)
+    def launched(self, number: int, ticket: str) -> bool:
+        """The run was started; the ticket finds it again. False, and nothing changes, when another worker looks after it."""
+        return self._journal.launched(number, ticket)
+
+    def holds(self, number: int) -> bool:
+        """Whether a run is open and no other worker took it over from us, as of the last read or write."""
+        return any(run.order.number == number and not run.taken_over for run in self._journal.record.open_runs)
+
+    def confirm(self, number: int) -> bool:
+        """Whether a run is ours at this moment: asked right before it is started, which must not happen twice."""
+        self._journal.heartbeat([number])
+        return self.holds(number)
 
     def settle(self, order: Order, outcome: Outcome) -> Observation:
-        """How a run ended. A run settles once: a second call returns what was written the first time."""
+        """How a run ended. A run settles once: a second call returns what was written the first time.
+
+        A run that went beyond its timeout counts as stopped, with its true time and charge. `TakenOverError`, and nothing changes, when
+        another worker looks after the run by now.
+        """
         journal = self._journal
         with journal.exclusive():
             record = journal.record
@@ -45,8 +63,11 @@ class StudyRuns:
                     if seen.order.number == order.number:
                         return seen
             observations = with_retries(record.observations, self._rules)
-            observation = observe(self._problem, self._policy, observations, order, outcome)
-            journal.settled(observation, self._problem.space.point(order.row))
+            observation = observe(self._problem, self._policy, observations, order, accounted(order, outcome))
+            if not journal.settled(observation, self._problem.space.point(order.row)):
+                raise TakenOverError(
+                    f"trial {order.number} was taken over by another worker, which will tell how it went; nothing was changed."
+                )
         return observation
 
     def heartbeat(self, numbers: Sequence[int]) -> RequestedState:

@@ -12,7 +12,7 @@ from lynceus.policy.policy_file import describe
 from lynceus.policy.retries import RetryRules
 from lynceus.problem.problem import Problem
 from lynceus.storage.problem_record import problem_record
-from lynceus.storage.sql.storage import Storage, fingerprint
+from lynceus.storage.sql.storage import Storage, StudyExistsError, fingerprint
 from lynceus.study.study import Study
 
 
@@ -31,16 +31,21 @@ def open_study(
     expect(storage, (str, Storage), "storage", "an address such as 'sqlite:///lynceus.db', or a Storage,")
     if isinstance(storage, str):
         storage = Storage(storage)
-    known = {record.name: record for record in storage.studies()}
+    known = {record.name for record in storage.studies()}
     if name in known and load_if_exists:
         return continued(storage, name, problem, policy, retry_rules=retry_rules)
-    storage.create_study(
-        name,
-        document=_document(problem, retry_rules) if document is None else document,
-        fingerprint=fingerprint(problem),
-        policy=describe(policy),
-        seed=seed,
-    )
+    try:
+        storage.create_study(
+            name,
+            document=_document(problem, retry_rules) if document is None else document,
+            fingerprint=fingerprint(problem),
+            policy=describe(policy),
+            seed=seed,
+        )
+    except StudyExistsError:
+        if not load_if_exists:
+            raise
+        return continued(storage, name, problem, policy, retry_rules=retry_rules)  # another process was first
     return Study(problem, policy, seed=seed, name=name, journal=storage.journal(name), retry_rules=retry_rules)
 
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from lynceus.errors import InputError, expect
+from lynceus.errors import InputError, OverrunWarning, expect
 from lynceus.executors.interface import Clock, WallClock
 from lynceus.policy.policy import Policy
 from lynceus.policy.retries import RetryRules
 from lynceus.problem.problem import Problem
-from lynceus.problem.units import parse_duration, parse_money
+from lynceus.problem.units import parse_duration
 from lynceus.storage.journal import Journal
 from lynceus.storage.memory import MemoryJournal
 from lynceus.study.runs import StudyRuns
 from lynceus.study.view import StudyView
 from lynceus.trial.order import Order, Plan, Purpose
-from lynceus.trial.outcome import End, FailureReason, Observation, Outcome, TrainingTarget
+from lynceus.trial.outcome import End, FailureReason, Observation, Outcome, TrainingTarget, overruns
 from lynceus.trial.record import Record, RequestedState
 from lynceus.trial.stop import Stopped, StopReason
-from lynceus.trial.trial import ENDS, Trial, TrialState, checked_metrics, checked_progress, measured, member
+from lynceus.trial.trial import Trial, TrialState, checked_metrics, measured, told_outcome
 
 
 class Study(StudyView):
@@ -164,35 +165,27 @@ class Study(StudyView):
         detail: str = "",
         **more_metrics: float,
     ) -> None:
-        """How a trial went: its running time and metrics. `charged` is the real bill, when it is known."""
+        """How a trial went: its running time and metrics. `charged` is the real bill, when it is known.
+
+        A trial that completed beyond its timeout counts as stopped (TIMEOUT). It keeps its true time, and whatever it was charged beyond
+        its reservation counts against the budget; a warning and the trial's `detail` say so.
+        """
         self._journal.refresh()
         order = self._open_order(trial)
-        state = member(TrialState, str(state), "state")
-        if state is TrialState.RUNNING:
-            raise InputError(f"tell: trial {order.number} is running already; tell COMPLETE, TIMEOUT or FAIL.")
-        if runtime is None and state is not TrialState.FAIL:
-            raise InputError(f"tell: trial {order.number} needs its running time, for example runtime='12m'.")
-        seconds = 0.0 if runtime is None else parse_duration(runtime, f"tell: the runtime of trial {order.number}")
-        if seconds == 0.0 and state is TrialState.COMPLETE:
-            raise InputError(
-                f"tell: trial {order.number} is said to have completed in 0 seconds; give the measured running time."
-            )
-        price = float(self.problem.price[order.row])
-        usd = (
-            self.problem.billing.charge(seconds, price, boots=order.boots)
-            if charged is None
-            else parse_money(charged, "tell: charged")
+        outcome = told_outcome(
+            self.problem,
+            order,
+            runtime=runtime,
+            state=state,
+            reason=reason,
+            charged=charged,
+            metrics={**(metrics or {}), **more_metrics},
+            progress=progress,
+            detail=detail,
         )
-        blame = None
-        if state is TrialState.FAIL:
-            blame = member(FailureReason, str(reason or "job").lower(), "reason")
-        elif reason is not None:
-            raise InputError(
-                f"tell: reason {str(reason)!r} came with state {state}; only a trial that failed has a reason."
-            )
-        reported = checked_metrics({**(metrics or {}), **more_metrics}, order.number)
-        outcome = Outcome(ENDS[state], seconds, usd, reported, checked_progress(progress, order.number), blame, detail)
         self.runs.settle(order, outcome)
+        for note in overruns(order, outcome):
+            warnings.warn(f"trial {order.number}: {note}.", OverrunWarning, stacklevel=2)
 
     def add_trial(
         self, params: Mapping[str, object], *, runtime: float | str, metrics: Mapping[str, float] | None = None

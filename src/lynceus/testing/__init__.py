@@ -2,6 +2,7 @@
 
 from lynceus.testing.choosers import check_chooser
 from lynceus.testing.executor_harness import ExecutorHarness
+from lynceus.testing.executor_outages import outage_checks
 from lynceus.testing.executors import check_executor, executor_checks
 from lynceus.testing.job import SmallJob, small_job
 from lynceus.testing.surrogates import check_surrogate
@@ -15,5 +16,6 @@ __all__ = [
     "check_surrogate",
     "check_timeout",
     "executor_checks",
+    "outage_checks",
     "small_job",
 ]

@@ -55,6 +55,8 @@ class ExecutorHarness:
     call_in_process: CallInProcess = call_in_fork
     """Calls a function in a new process and returns its exit code."""
     identity: str = field(default_factory=lambda: secrets.token_hex(6))
+    rents_machines: bool = False
+    """Whether machines are charged as long as they exist, and not only while a job runs on them."""
 
     def problem(self, billing: Billing | None = None) -> Problem:
         """All configurations cost a dollar per second."""

@@ -57,7 +57,7 @@ def _outcome_is_stable(harness: ExecutorHarness) -> None:
 def _timeout(harness: ExecutorHarness) -> None:
     _, outcome = harness.run(harness.job(_STUBBORN), harness.request(timeout_s=2.0))
     assert outcome.end is End.TIMEOUT, outcome
-    assert outcome.seconds == 2.0, f"a run with a timeout of 2 s has run {outcome.seconds} s"
+    assert 2.0 <= outcome.seconds < 4.0, f"a run with a timeout of 2 s has run {outcome.seconds} s"
     # Executors that start machines for the run also charge their setup.
     assert 2.0 <= outcome.charged_usd <= 2.0 + harness.patience_s, f"2 s at a dollar per second: {outcome.charged_usd}"
     harness.check_all_ended()

@@ -9,11 +9,16 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from lynceus.problem.units import format_duration, format_money
 from lynceus.trial.order import Order
 
+_ROUNDING = 1e-9
+"""Share of a timeout or a reservation below which more of it is the error of a sum."""
+_LATE_S, _LATE = 1.0, 0.01
+"""Seconds, and share of a timeout, within which a busy machine may stop a run late without a word."""
 _NO_METRICS: Mapping[str, float] = MappingProxyType({})
 
 
@@ -85,6 +90,47 @@ class Outcome:
     ) -> Outcome:
         """The outcome of a run that failed."""
         return cls(End.FAILED, seconds, charged_usd, trace=trace, reason=reason, detail=detail)
+
+
+def overruns(order: Order, outcome: Outcome) -> tuple[str, ...]:
+    """By how much a run went beyond its timeout, or its charge beyond the reservation: clauses for the user; empty if it did not."""
+    notes = []
+    if _finished_late(order, outcome):
+        notes.append(
+            f"it finished after {format_duration(outcome.seconds)}, beyond its timeout of {format_duration(order.timeout_s)}, "
+            "and counts as stopped"
+        )
+    elif outcome.seconds > order.timeout_s + max(_LATE_S, _LATE * order.timeout_s):
+        notes.append(
+            f"it ran for {format_duration(outcome.seconds)}, beyond its timeout of {format_duration(order.timeout_s)}"
+        )
+    if beyond := beyond_reservation(order, outcome):
+        notes.append(
+            f"it was charged {format_money(beyond)} more than the {format_money(order.reserved_usd)} reserved for it"
+        )
+    return tuple(notes)
+
+
+def beyond_reservation(order: Order, outcome: Outcome) -> float:
+    """Dollars that a run was charged beyond what was reserved for it; 0 for one without a timeout, whose charge nothing bounds."""
+    exceeded = math.isfinite(order.timeout_s) and outcome.charged_usd > order.reserved_usd * (1 + _ROUNDING)
+    return outcome.charged_usd - order.reserved_usd if exceeded else 0.0
+
+
+def accounted(order: Order, outcome: Outcome) -> Outcome:
+    """The outcome as the record keeps it: a run that finished beyond its timeout counts as stopped, and `detail` names every overrun.
+
+    Seconds and charge stay as they were: nothing is cut off.
+    """
+    notes = overruns(order, outcome)
+    if not notes:
+        return outcome
+    end = End.TIMEOUT if _finished_late(order, outcome) else outcome.end
+    return replace(outcome, end=end, detail="; ".join(filter(None, [outcome.detail, *notes])))
+
+
+def _finished_late(order: Order, outcome: Outcome) -> bool:
+    return outcome.end is End.FINISHED and outcome.seconds > order.timeout_s * (1 + _ROUNDING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,10 @@ class OpenRun:
     """When it was last seen to run."""
     cancel_requested: bool = False
     """The user wants this run to end; its worker ends and settles it."""
+    epoch: int = 0
+    """How often another worker took it over; what a worker of an earlier epoch writes does not count."""
+    taken_over: bool = False
+    """Whether it was ours, and another worker looks after it by now."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,28 @@ def clean_text(text: str) -> str:
     return _UNSAFE.sub(REPLACEMENT, text.replace("\r\n", "\n"))
 
 
+def escaped_text(text: str) -> str:
+    r"""Text with a code such as `\u001b` in place of each unsafe character: exact inside a JSON document, and harmless to show.
+
+    >>> escaped_text('{"name": "\x9b2J"}')
+    '{"name": "\\u009b2J"}'
+    """
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def is_text(text: str) -> bool:
+    """Whether a string can be encoded: arguments and file names that are not UTF-8 hold lone surrogates.
+
+    >>> is_text("naïve"), is_text("\\udcff")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def clean_line(text: str, longest: int = _LONGEST_LINE) -> str:
     r"""One line of at most `longest` characters.
 

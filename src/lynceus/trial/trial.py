@@ -12,8 +12,10 @@ import numpy as np
 
 from lynceus.errors import InputError
 from lynceus.problem.problem import Problem
+from lynceus.problem.units import parse_duration, parse_money
 from lynceus.trial.order import Order
-from lynceus.trial.outcome import End, Observation
+from lynceus.trial.outcome import End, FailureReason, Observation, Outcome
+from lynceus.trial.text import clean_line, clean_name
 
 _E = TypeVar("_E", bound=enum.StrEnum)
 
@@ -115,6 +117,46 @@ def member(kind: type[_E], text: str, field: str) -> _E:
         raise InputError(f"tell: {field} {text!r} is unknown; use one of {', '.join(kind)}.") from None
 
 
+def told_outcome(
+    problem: Problem,
+    order: Order,
+    *,
+    runtime: float | str | None,
+    state: TrialState | str,
+    reason: FailureReason | str | None,
+    charged: float | str | None,
+    metrics: Mapping[str, float],
+    progress: Sequence[tuple[float, float]],
+    detail: str,
+) -> Outcome:
+    """What a program tells of a trial, checked, with its charge. `charged` replaces the computed one."""
+    state = member(TrialState, str(state), "state")
+    if state is TrialState.RUNNING:
+        raise InputError(f"tell: trial {order.number} is running already; tell COMPLETE, TIMEOUT or FAIL.")
+    if runtime is None and state is not TrialState.FAIL:
+        raise InputError(f"tell: trial {order.number} needs its running time, for example runtime='12m'.")
+    seconds = 0.0 if runtime is None else parse_duration(runtime, f"tell: the runtime of trial {order.number}")
+    if seconds == 0.0 and state is TrialState.COMPLETE:
+        raise InputError(
+            f"tell: trial {order.number} is said to have completed in 0 seconds; give the measured running time."
+        )
+    blame = None
+    if state is TrialState.FAIL:
+        blame = member(FailureReason, str(reason or "job").lower(), "reason")
+    elif reason is not None:
+        raise InputError(
+            f"tell: reason {str(reason)!r} came with state {state}; only a trial that failed has a reason."
+        )
+    price = float(problem.price[order.row])
+    usd = (
+        problem.billing.charge(seconds, price, boots=order.boots)
+        if charged is None
+        else parse_money(charged, "tell: charged")
+    )
+    reported, pairs = checked_metrics(metrics, order.number), checked_progress(progress, order.number)
+    return Outcome(ENDS[state], seconds, usd, reported, pairs, blame, clean_line(detail))
+
+
 def measured(trial: Trial, result: float | Mapping[str, float]) -> tuple[float, TrialState, dict[str, float]]:
     """What a function that ran a trial returned, as running time in seconds, state and metrics."""
     values = dict(result) if isinstance(result, Mapping) else {"runtime": float(result)}
@@ -128,11 +170,11 @@ def measured(trial: Trial, result: float | Mapping[str, float]) -> tuple[float, 
 
 
 def checked_metrics(metrics: Mapping[str, float], number: int) -> dict[str, float]:
-    """Finite numbers by name."""
+    """Finite numbers by name; names are one short line, whoever wrote them."""
     for name, value in metrics.items():
         if not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise InputError(f"tell: metric {name!r} of trial {number} is {value!r}; report a finite number.")
-    return {name: float(value) for name, value in metrics.items()}
+    return {clean_name(str(name)): float(value) for name, value in metrics.items()}
 
 
 def checked_progress(progress: Sequence[tuple[float, float]], number: int) -> tuple[tuple[float, float], ...]:

@@ -4,12 +4,9 @@ import base64
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +21,7 @@ from lynceus.trial.outcome import End, FailureReason
 from ports import free_ports
 from ray_bench import Bench, bench
 from ray_runs import Runs, parent_of
+from relay import relay
 
 _LONG = 'echo $$ >> "$FOLDER/pids"; echo $PPID > "$FOLDER/parent"; (setsid sh -c \'echo $$ >> "$FOLDER/pids"; exec sleep 1000\' &); '
 _LONG += 'while [ "$(wc -l < "$FOLDER/pids")" -lt 2 ]; do sleep 0.02; done; touch "$FOLDER/ready"; exec sleep 1000'
@@ -64,8 +62,10 @@ def test_a_job_ends_when_its_actor_is_killed(tmp_path: Path, cluster: Bench, cli
     runs = Runs(tmp_path, cluster.address, _LONG, client=client, node_folder=str(tmp_path / "node"))
     ticket = runs.launch()
     runs.wait_for_files(ticket, "ready")
-    supervisor = int((tmp_path / "parent").read_text())
-    os.kill(parent_of(parent_of(supervisor)), signal.SIGKILL)
+    above = int((tmp_path / "parent").read_text())
+    while not Path(f"/proc/{above}/cmdline").read_bytes().startswith(b"ray::RunActor"):
+        above = parent_of(above)
+    os.kill(above, signal.SIGKILL)
     outcome = runs.wait(ticket)
     assert (outcome.end, outcome.reason) == (End.FAILED, FailureReason.INFRA)
     runs.check_all_ended()
@@ -220,8 +220,8 @@ def test_a_missing_cluster_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_unreachable_cluster_loses_no_run(tmp_path: Path, cluster: Bench) -> None:
     script = 'echo $$ >> "$FOLDER/log"; touch "$FOLDER/ready"; while [ ! -e "$FOLDER/go" ]; do sleep 0.05; done'
-    with _relay(cluster.client()) as relay:
-        runs = Runs(tmp_path, relay.address, script, patience=1.0)
+    with relay(cluster.client()) as line:
+        runs = Runs(tmp_path, line.address, script, patience=1.0)
         with contextlib.closing(runs.executor):
             ticket = runs.launch()
             with pytest.raises(
@@ -229,14 +229,14 @@ def test_an_unreachable_cluster_loses_no_run(tmp_path: Path, cluster: Bench) -> 
             ):
                 runs.wait(ticket)
             runs.executor._options = runs.executor._options.model_copy(update={"patience": 900.0})
-            relay.open()
+            line.open()
             runs.wait_for_files(ticket, "ready")
-            relay.cut()
+            line.cut()
             (tmp_path / "go").touch()
             began = time.monotonic()
             while time.monotonic() - began < 3:
                 assert runs.executor.collect(ticket) is None
-            relay.open()
+            line.open()
             outcome = runs.wait(ticket)
         assert outcome.end is End.FINISHED
         assert len((tmp_path / "log").read_text().split()) == 1
@@ -304,62 +304,3 @@ def test_an_actor_that_ray_kills_for_memory_is_out_of_memory(tmp_path: Path, mon
 
 def _folders(base: Path) -> list[Path]:
     return [path for path in base.iterdir() if path.is_dir()]
-
-
-class _Relay:
-    """A port that forwards to another one while it is open."""
-
-    def __init__(self, target: str) -> None:
-        host, _, port = target.removeprefix("ray://").partition(":")
-        self._target = (host, int(port))
-        [self._port] = free_ports(1)
-        self.address = f"ray://127.0.0.1:{self._port}"
-        self._server: socket.socket | None = None
-        self._pairs: list[socket.socket] = []
-
-    def open(self) -> None:
-        self._server = socket.create_server(("127.0.0.1", self._port))
-        threading.Thread(target=self._serve, args=(self._server,), daemon=True).start()
-
-    def cut(self) -> None:
-        assert self._server is not None
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-        for one in self._pairs:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
-        self._pairs, self._server = [], None
-
-    def _serve(self, server: socket.socket) -> None:
-        while True:
-            try:
-                near, _ = server.accept()
-            except OSError:
-                return
-            try:
-                far = socket.create_connection(self._target)
-            except OSError:
-                near.close()
-                continue
-            self._pairs += [near, far]
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
-
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-    with contextlib.suppress(OSError):
-        sink.shutdown(socket.SHUT_RDWR)
-
-
-@contextlib.contextmanager
-def _relay(target: str) -> Iterator[_Relay]:
-    relay = _Relay(target)
-    try:
-        yield relay
-    finally:
-        if relay._server is not None:
-            relay.cut()

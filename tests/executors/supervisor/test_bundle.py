@@ -81,7 +81,8 @@ def test_every_python_from_3_8_on_runs_it(tmp_path: Path, python: str) -> None:
 def test_every_python_enforces_the_timeout(tmp_path: Path, python: str) -> None:
     node = Node(tmp_path, "trap '' TERM; (setsid sleep 1000 &) ; echo $$ > pid; sleep 1000", python, timeout_s=1.0)
     assert node.start().wait() == 0
-    assert (node.outcome()["end"], node.outcome()["seconds"]) == ("capped", 1.0)
+    assert node.outcome()["end"] == "capped"
+    assert 1.0 <= node.outcome()["seconds"] < 10.0
     assert not is_alive(tmp_path)
 
 

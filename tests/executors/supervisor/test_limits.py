@@ -96,3 +96,9 @@ def test_daemons_are_killed_with_and_without_groups(tmp_path: Path, before: str)
     )
     assert run(tmp_path, daemon, before)["end"] == "finished"
     assert not Path("/proc", (tmp_path / "daemon").read_text()).exists()
+
+
+def test_a_machine_without_memory_kills_the_job_rather_than_its_supervisor(tmp_path: Path) -> None:
+    run(tmp_path, "print(open('/proc/self/oom_score_adj').read())")
+    ours = int(Path("/proc/self/oom_score_adj").read_text())
+    assert int((tmp_path / files.STDOUT).read_text()) == min(ours + 100, 1000)

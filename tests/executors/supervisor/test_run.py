@@ -1,6 +1,7 @@
 """A run is started once, however many supervisors there are and whenever the first one died."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from local_runs import eventually
 from lynceus.executors.supervisor import files
 
 SUPERVISE = "import sys; from lynceus.executors.supervisor.supervise import supervise as s; s(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
@@ -59,13 +61,25 @@ def test_without_a_request_no_job_is_started(directory: Path) -> None:
     assert times_run(directory) == 0
 
 
-def test_a_supervisor_whose_directory_was_removed_ends(
-    directory: Path, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced"])
+def test_a_supervisor_whose_directory_is_gone_ends_the_job(
+    directory: Path, tmp_path_factory: pytest.TempPathFactory, how: str
 ) -> None:
-    """Writing the outcome is retried because the disk may be full, but not if the directory was removed."""
-    gone = tmp_path_factory.mktemp("gone")
+    """Nobody could see the run any more. Writing the outcome is retried if the disk is full, but not in this case."""
+    gone = tmp_path_factory.mktemp("gone") / "run"
+    gone.mkdir()
     request = json.loads((directory / files.REQUEST).read_text())
-    request |= {"argv": ["sh", "-c", f"rm -rf '{gone}'"]}
+    request |= {"argv": ["sh", "-c", f"echo $$ > '{directory}/pid'; touch '{directory}/ready'; sleep 1000"]}
     files.write_atomically(str(gone / files.REQUEST), request)
-    assert supervisor(gone).wait(60) == 0
-    assert not gone.exists()
+    one = supervisor(gone)
+    eventually((directory / "ready").exists)
+    if how == "removed":
+        shutil.rmtree(gone)
+    else:
+        gone.rename(gone.parent / "elsewhere")
+    if how == "replaced":
+        gone.mkdir()
+        (gone / files.LOCK).touch()
+    assert one.wait(60) == 0
+    assert not Path("/proc", (directory / "pid").read_text().strip()).exists()
+    assert not (gone / files.OUTCOME).exists()

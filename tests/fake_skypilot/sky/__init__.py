@@ -2,7 +2,7 @@
 
 It has only the functions that `lynceus.executors.skypilot.sdk` calls, with the signatures of the real SDK. Its state is in the folder
 FAKE_SKYPILOT, so that several processes see the same clusters, as with one API server. `FAKE_SKYPILOT/errors.json` holds
-`{"launch": ["Kind", "text", times]}`.
+`{"launch": ["Kind", "text", times]}`. While `FAKE_SKYPILOT/fault` exists, the server `hangs`, `refuses`, or answers with `garbage`.
 """
 
 import contextlib
@@ -62,6 +62,16 @@ def _locked():
         yield
 
 
+def _reach_server() -> str:
+    """Every request to the server begins with this; returns its fault, if it has one that shows in its answer."""
+    path = _HOME / "fault"
+    while (fault := path.read_text() if path.exists() else "") == "hangs":
+        time.sleep(0.02)
+    if fault == "refuses":
+        raise ApiServerConnectionError("connection refused")
+    return fault
+
+
 def _raise_injected(function: str) -> None:
     path = _HOME / "errors.json"
     with _locked():
@@ -81,6 +91,8 @@ def _answer(value: object) -> str:
 
 
 def get(request: str) -> object:
+    if _reach_server() == "garbage":
+        return json.loads("<html>\x00") if request[0] in "01234567" else ["\x1b[2J", 7]
     value = _answers.pop(request)
     if isinstance(value, BaseException):
         raise value
@@ -97,6 +109,8 @@ def _cluster(name: str) -> Path:
 def launch(
     task: Task, cluster: str, idle_minutes_to_autostop: int, down: bool, wait_for: AutostopWaitFor | None = None
 ) -> str:
+    if _reach_server() == "garbage":
+        return uuid.uuid4().hex
     _raise_injected("unreachable")
     try:
         _raise_injected("launch")
@@ -127,6 +141,8 @@ def launch(
 
 
 def exec(task: Task, cluster: str) -> str:
+    if _reach_server() == "garbage":
+        return uuid.uuid4().hex
     _raise_injected("unreachable")
     return _submit(task, cluster, _cluster(cluster))
 
@@ -182,9 +198,14 @@ def _state(job: Path) -> str:
 
 
 def tail_logs(cluster: str, job: int, follow: bool, output_stream) -> int:
+    if _reach_server() == "garbage":
+        output_stream.write("LYNCEUS-LINE 0 0 1 Z2FyYmFnZQ==\nLYNCEUS-LINE ../../x 0 1 ////\n\x1b[2J\udcff")
+        return 0
     _raise_injected("unreachable")
     place = _cluster(cluster) / f"job-{job}"
     while follow and _state(place) == "RUNNING":
+        if _reach_server() == "garbage":
+            raise json.JSONDecodeError("not JSON", "<html>", 0)
         _raise_injected("stream")
         time.sleep(0.02)
         _cluster(cluster)
@@ -194,6 +215,8 @@ def tail_logs(cluster: str, job: int, follow: bool, output_stream) -> int:
 
 
 def job_status(cluster: str, jobs: list[int]) -> str:
+    if _reach_server() == "garbage":
+        return uuid.uuid4().hex
     return _answer({job: _state(_cluster(cluster) / f"job-{job}") for job in jobs})
 
 
@@ -203,6 +226,8 @@ def queue(cluster: str) -> str:
 
 
 def cancel(cluster: str, job_ids: list[int]) -> str:
+    if _reach_server() == "garbage":
+        return uuid.uuid4().hex
     for job in job_ids:
         place = _cluster(cluster) / f"job-{job}"
         pid = int((place / "pid").read_text())
@@ -226,6 +251,8 @@ def _has_members(group: int) -> bool:
 
 
 def down(cluster: str) -> str:
+    if _reach_server() == "garbage":
+        return uuid.uuid4().hex
     _raise_injected("unreachable")
     _raise_injected("down")
     folder = _cluster(cluster)
@@ -253,6 +280,8 @@ def _environ(pid: int) -> list[bytes]:
 
 
 def status(names: list[str] | None = None) -> str:
+    if _reach_server() == "garbage":
+        return uuid.uuid4().hex
     _raise_injected("unreachable")
     found = sorted((_HOME / "clusters").glob("*/record.json"))
     every = [{"name": one.parent.name, "status": "UP", "launched_at": 0} for one in found]
@@ -265,6 +294,8 @@ def cost_report() -> str:
 
 
 def api_status() -> list[SimpleNamespace]:
+    if _reach_server() == "garbage":
+        raise json.JSONDecodeError("not JSON", "<html>", 0)
     _raise_injected("unreachable")
     return []
 

@@ -139,7 +139,7 @@ def test_files_that_are_not_documents(tmp_path):
     (tmp_path / "huge.yaml").write_bytes(b"#" * (1 << 20) + b"\n")
     assert said(tmp_path / "none.yaml") == "/none.yaml: there is no such file; give the path of a YAML file."
     assert said(tmp_path / "latin.yaml") == "/latin.yaml:2: the file is not UTF-8 text; save it as UTF-8."
-    assert said(tmp_path / "huge.yaml") == "/huge.yaml: the file has 1,048,577 bytes; a document has at most 1,048,576."
+    assert said(tmp_path / "huge.yaml") == "/huge.yaml: the file has more than 1,048,576 bytes; give a smaller one."
     assert said(tmp_path).endswith("this is a folder; give the path of a YAML file.")
 
 

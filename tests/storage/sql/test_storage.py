@@ -6,7 +6,9 @@ from sqlalchemy import inspect, text
 from journal_cases import observation, order
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.storage.sql import migrate
-from lynceus.storage.sql.storage import Storage, _engine, _parsed, upgrade
+from lynceus.storage.sql.address import parse_address
+from lynceus.storage.sql.engine import open_engine
+from lynceus.storage.sql.storage import Storage, upgrade
 from lynceus.storage.sql.tables import metadata
 
 
@@ -80,7 +82,7 @@ def test_migrations_create_the_tables_of_the_metadata(storage: Storage) -> None:
 
 
 def test_an_older_storage_must_be_upgraded_and_keeps_its_data(url: str) -> None:
-    engine = _engine(_parsed(url))
+    engine = open_engine(parse_address(url))
     migrate.upgrade(engine, url, to="0001")
     with engine.connect().execution_options(writing=True) as connection, connection.begin():
         connection.execute(
@@ -90,7 +92,7 @@ def test_an_older_storage_must_be_upgraded_and_keeps_its_data(url: str) -> None:
                 " VALUES ('old', 'i', 0, '{}', 'f', '{}', 0, 0, 0, 'run', 0, 0, 0, 0)"
             )
         )
-    with pytest.raises(InputError, match=r"version 0001, this program needs 0003; run: lynceus storage upgrade\."):
+    with pytest.raises(InputError, match=r"version 0001, this program needs 0004; run: lynceus storage upgrade\."):
         Storage(url)
     assert upgrade(url) == ("0001", migrate.HEAD)
     assert upgrade(url) == (migrate.HEAD, migrate.HEAD)
@@ -101,12 +103,12 @@ def test_an_older_storage_must_be_upgraded_and_keeps_its_data(url: str) -> None:
 
 def test_a_newer_storage_is_rejected(url: str) -> None:
     Storage(url).close()
-    engine = _engine(_parsed(url))
+    engine = open_engine(parse_address(url))
     with engine.connect().execution_options(writing=True) as connection, connection.begin():
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     for open_storage in (Storage, upgrade):
         with pytest.raises(
-            InputError, match=r"version 9999, newer than this program's 0003; use the version of Lynceus"
+            InputError, match=r"version 9999, newer than this program's 0004; use the version of Lynceus"
         ):
             open_storage(url)
     engine.dispose()
@@ -160,5 +162,5 @@ def test_sqlite_uses_wal_full_sync_and_foreign_keys(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_a_database_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "s.db").write_bytes(b"not a database, but long enough to be read" * 99)
-    with pytest.raises(InfrastructureError, match="file is not a database"):
+    with pytest.raises(InputError, match=r"s\.db is not a database; name the file of a storage, or a new one"):
         Storage(f"sqlite:///{tmp_path}/s.db")

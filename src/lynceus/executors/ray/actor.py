@@ -27,6 +27,7 @@ HEARTBEAT_S = 1.0
 _EXIT_DELAY_S = 5.0
 """Lets processes that wait for the end of the run receive their answer before the actor exits."""
 _RETRY_S = 2.0
+_CLAIM_TRIES = 10
 
 
 def key_value_store() -> Any:
@@ -86,9 +87,7 @@ class RunActor:
 
     async def _lead(self, payload: dict[str, Any], private: dict[str, Any], followers: list[Any]) -> None:
         try:
-            nodes = await asyncio.to_thread(self._addresses)
-            claim = json.dumps({"node": os.uname().nodename, "began_s": time.time(), "nodes": nodes}).encode()
-            claimed = await asyncio.to_thread(lambda: put(f"{self._name}/claim", claim, first=True))
+            nodes, claimed = await self._claim()
         except Exception:  # the run has not started: Lynceus will find no actor and launch it again
             await asyncio.to_thread(self._exit)
             return
@@ -104,6 +103,27 @@ class RunActor:
         self._over.set()
         await asyncio.sleep(_EXIT_DELAY_S)
         await asyncio.to_thread(self._exit)
+
+    async def _claim(self) -> tuple[list[str], bool]:
+        """The addresses of the nodes, and whether the run is ours to start. A busy head that does not answer is asked again."""
+        claim, left = b"", _CLAIM_TRIES
+        while True:
+            left -= 1
+            try:
+                nodes = await asyncio.to_thread(self._addresses)
+                claim = claim or self._new_claim(nodes)
+                claimed = await asyncio.to_thread(put, f"{self._name}/claim", claim, first=True)
+                # The claim may be ours although we were told that there is one: the answer to an earlier attempt was lost.
+                return nodes, claimed or await asyncio.to_thread(get, f"{self._name}/claim") == claim
+            except Exception:
+                if not left:
+                    raise
+                await asyncio.sleep(_RETRY_S)
+
+    @staticmethod
+    def _new_claim(nodes: list[str]) -> bytes:
+        claim = {"node": os.uname().nodename, "began_s": time.time(), "nodes": nodes, "by": os.urandom(8).hex()}
+        return json.dumps(claim).encode()
 
     async def _run_on_all(
         self, payload: dict[str, Any], private: dict[str, Any], followers: list[Any], nodes: list[str]

@@ -57,7 +57,7 @@ class Cluster:
         actor_module.put(f"{name}/request", json.dumps(payload["record"]).encode(), first=True)
         if actor_module.get(f"{name}/claim") is not None:
             return
-        group = self._group(name) or self._ray.util.placement_group(
+        group = self._living_group(name) or self._ray.util.placement_group(
             order["bundles"],
             strategy="STRICT_SPREAD" if len(order["bundles"]) > 1 else "PACK",
             name=name,
@@ -286,6 +286,12 @@ class Cluster:
             return self._ray.util.get_placement_group(name)
         except ValueError:
             return None
+
+    def _living_group(self, name: str) -> Any:
+        """A group that an actor, or Lynceus, has just removed is still found by its name, but whatever is put there dies."""
+        group = self._group(name)
+        table = {} if group is None else self._ray.util.placement_group_table(group)
+        return None if table.get("state") in (None, "REMOVED") else group
 
     def _actor(self, name: str) -> Any:
         try:

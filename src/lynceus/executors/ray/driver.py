@@ -12,12 +12,16 @@ import json
 import os
 import socket
 import sys
+import threading
+import time
 from typing import Any
 
 from lynceus.executors.ray.actor import NAMESPACE
 from lynceus.executors.ray.cluster import Cluster
+from lynceus.trial.text import clean_line
 
 _CONNECT_S = 5.0
+_PARENT_S = 1.0
 
 
 def main() -> None:
@@ -25,22 +29,29 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what Ray prints must not be taken for an answer
     first = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with, args=(first["parent"],), daemon=True).start()
     try:
-        cluster = Cluster(connect(first["address"]))
-    except Exception as error:
+        ray: Any = load()
+        _answer(answers, {"connecting": True})
+        cluster = Cluster(connect(ray, first["address"]))
+    except BaseException as error:  # Ray exits on some errors
         _answer(answers, {"error": _sentence(error)})
         return
     _answer(answers, {"connected": True})
     for line in sys.stdin:
-        if os.getppid() != first["parent"]:
-            return  # Lynceus was killed
         try:
             _answer(answers, {"answer": _call(cluster, json.loads(line))})
         except Exception as error:
             _answer(answers, {"error": _sentence(error)})
 
 
-def connect(address: str) -> Any:
+def load() -> Any:
+    """Ray, which takes seconds to import."""
+    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    return importlib.import_module("ray")
+
+
+def connect(ray: Any, address: str) -> Any:
     """Ray, connected to the cluster as a driver."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():  # Ray itself would try for minutes
@@ -48,10 +59,15 @@ def connect(address: str) -> Any:
             socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
         except OSError as error:
             raise ConnectionError(f"no answer from there ({error.strerror or error})") from None
-    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-    ray: Any = importlib.import_module("ray")
     ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="error")
     return ray
+
+
+def _end_with(parent: int) -> None:
+    """End when Lynceus was killed, also in the middle of a call that the cluster does not answer."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_S)
+    os._exit(1)
 
 
 def _call(cluster: Cluster, request: dict[str, Any]) -> Any:
@@ -87,9 +103,9 @@ def _answer(answers: Any, value: dict[str, Any]) -> None:
     answers.flush()
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:300]
+    return clean_line(lines[0] if lines else type(error).__name__)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lynceus.errors import InfrastructureError, MissingExtraError
-from lynceus.executors.command import JobCommand, environment
-from lynceus.executors.interface import OwnedResource, Request, ResourceKind
+from lynceus.executors.command import JobCommand, absent_variables, environment
+from lynceus.executors.interface import Outage, OwnedResource, Request, ResourceKind
 from lynceus.executors.plugin import ExecutorContext, Plugin
 from lynceus.executors.ray.client import DriverClient, DriverUnavailableError
 from lynceus.executors.ray.messages import lost_run, no_capacity
@@ -34,7 +34,7 @@ from lynceus.executors.run_directory import (
 )
 from lynceus.executors.supervisor import files
 from lynceus.executors.supervisor.bundle import runner, runner_name
-from lynceus.executors.supervisor.outcome_record import OutcomeRecord, failed
+from lynceus.executors.supervisor.outcome_record import OutcomeRecord, failed, not_started
 from lynceus.executors.supervisor.status import read_outcome
 from lynceus.problem.problem import Problem
 from lynceus.trial.outcome import Outcome
@@ -75,9 +75,13 @@ class RayExecutor:
         self._infeasible_s: dict[str, float] = {}
         self._cancelled_s: dict[str, float] = {}
 
+    def outage(self) -> Outage | None:
+        """How the cluster fails to answer, and since when."""
+        return self._client.outages.current()
+
     def close(self) -> None:
         """Disconnect from the cluster; runs continue. Copied folders of studies that have no run there are deleted."""
-        if self._client.connected:
+        if self._client.connected and self.outage() is None:
             with contextlib.suppress(DriverUnavailableError):
                 for study in self._studies:
                     self._client.call("delete_folders", name=study)
@@ -202,6 +206,7 @@ class RayExecutor:
             private={
                 "environment": environment(self._job, request, base={}),
                 "secrets": list(self._job.secrets.values()),
+                "without": absent_variables(self._job, request["params"]),
             },
         )
         files.write_atomically(os.path.join(ticket, _NOTES), {"v": 1, "name": name, "placed": True})
@@ -228,7 +233,7 @@ class RayExecutor:
             detail = "the Ray cluster was restarted and does not know the run; charged up to the last heartbeat"
             return settle(ticket, failed(detail, seconds=float(notes.get("seconds", 0.0))))
         if self._starts.get(run_name(request), 0) >= _MAX_STARTS:
-            return settle(ticket, failed(f"its actor died {_MAX_STARTS} times before the job started"))
+            return settle(ticket, not_started(f"its actor died {_MAX_STARTS} times before the job started"))
         if not self._start_is_due(run_name(request)):
             return None
         self._launch_on_cluster(ticket, request)
@@ -261,7 +266,7 @@ class RayExecutor:
             return None
         wanted = bundles(self._options, self._problem.space, request["row"], self._resources)
         available = self._client.call("node_resources")
-        return settle(ticket, failed(no_capacity(wanted, available, self._options.capacity_wait)))
+        return settle(ticket, not_started(no_capacity(wanted, available, self._options.capacity_wait)))
 
     def _cancel(self, ticket: str, request: dict[str, Any]) -> OutcomeRecord | None:
         """Request cancellation once and wait for the grace period; then kill the actor, and the job with it."""
@@ -269,7 +274,7 @@ class RayExecutor:
         now = time.monotonic()
         if name not in self._cancelled_s:
             if self._client.call("cancel", name=name):
-                return settle(ticket, failed("cancelled before it started", reason="user"))
+                return settle(ticket, not_started("cancelled before it started", reason="user"))
             self._cancelled_s[name] = now
         elif now - self._cancelled_s[name] > self._job.grace_s + _FORCE_S:
             found = self._client.call("status", name=name)

@@ -18,7 +18,8 @@ import time
 import zipfile
 from typing import TYPE_CHECKING, Any
 
-from lynceus.executors.supervisor.outcome_record import failed
+from lynceus.executors.supervisor.files import open_regular, read_regular
+from lynceus.executors.supervisor.outcome_record import not_started
 
 if TYPE_CHECKING:
     from lynceus.executors.supervisor.outcome_record import OutcomeRecord
@@ -139,7 +140,7 @@ class NodeRun:
         own: dict[str, str] = private["environment"]
         return {
             "environment": {**about_cluster, **own},
-            "without": [name for name in _WORKER_VARIABLES if name not in own],
+            "without": [*private["without"], *(name for name in _WORKER_VARIABLES if name not in own)],
         }
 
     def _supervise(self, runner: str, given: dict[str, Any]) -> OutcomeRecord:
@@ -165,8 +166,8 @@ class NodeRun:
         """Have the supervisor stop the job, now or as soon as it starts."""
         self._cancelled = True
         if self._folder:
-            with contextlib.suppress(OSError), open(self._path("cancel"), "wb"):
-                pass
+            with contextlib.suppress(OSError):
+                os.close(open_regular(self._path("cancel"), os.O_WRONLY | os.O_CREAT))
 
     def seconds(self) -> float:
         """How long the job has run, by its supervisor's last heartbeat."""
@@ -206,7 +207,7 @@ class NodeRun:
 
 
 def _failed_here(detail: str) -> OutcomeRecord:
-    return {**failed(detail), "node": os.uname().nodename}
+    return {**not_started(detail), "node": os.uname().nodename}
 
 
 def remove_abandoned(base: str, runner: str) -> list[str]:
@@ -255,7 +256,6 @@ def _text(path: str) -> str:
 
 def _bytes(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_regular(path) or b""
     except OSError:
         return b""

@@ -6,6 +6,8 @@ import contextlib
 import itertools
 import json
 import os
+import queue
+import signal
 import subprocess
 import threading
 from collections.abc import Mapping
@@ -18,6 +20,10 @@ from lynceus.errors import InfrastructureError, InputError
 
 _SDK_SCRIPT = Path(__file__).with_name("sdk.py")
 BRIDGE_ENDED = "BridgeEnded"
+UNREADABLE = "UnreadableAnswerError"
+_MOST_BYTES = 256 << 20
+"""A longer line is not an answer."""
+_CLOSE_S = 3.0
 
 
 class SkyError(InfrastructureError):
@@ -33,10 +39,19 @@ class SkyError(InfrastructureError):
 class _SdkProcess:
     """A process and its open calls. When it dies, its own listener thread fails its open calls."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     calls: dict[int, Future[Any]] = field(default_factory=dict)
+    lines: queue.SimpleQueue[bytes | None] = field(default_factory=queue.SimpleQueue)
+    """What a thread writes to it: a process that does not read must not block us. None ends the thread."""
+    ready: bool = False
+    """It has loaded SkyPilot."""
     ended: bool = False
     """Its listener thread has ended."""
+
+    def kill(self) -> None:
+        """End it with everything that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
 
 @dataclass
@@ -71,11 +86,19 @@ class Bridge:
                 self._sdk = self._start()
             number = next(self._numbers)
             self._sdk.calls[number] = future
-            assert self._sdk.process.stdin is not None
-            with contextlib.suppress(OSError):  # it just ended: its listener, which waits for our lock, fails the call
-                self._sdk.process.stdin.write(json.dumps({"id": number, "method": method, **arguments}) + "\n")
-                self._sdk.process.stdin.flush()
+            self._sdk.lines.put(json.dumps({"id": number, "method": method, **arguments}).encode() + b"\n")
         return future
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the process has loaded SkyPilot, and so can answer."""
+        return self._sdk is not None and self._sdk.ready
+
+    def replace(self) -> None:
+        """Kill a process that waits for a silent server; its open calls fail, and the next call starts another one."""
+        with self._lock:
+            if self._sdk is not None:
+                self._sdk.kill()
 
     def _start(self) -> _SdkProcess:
         try:
@@ -87,44 +110,65 @@ class Bridge:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
-                    text=True,
-                    encoding="utf-8",
                     start_new_session=True,
                 )
         except OSError as error:
             raise InputError(f"executor.python: {self.python} cannot be started: {error.strerror}.") from error
         sdk = _SdkProcess(process)
-        threading.Thread(target=self._listen, args=(sdk,), daemon=True).start()
+        for work in (self._listen, self._write):
+            threading.Thread(target=work, args=(sdk,), daemon=True).start()
         return sdk
+
+    @staticmethod
+    def _write(sdk: _SdkProcess) -> None:
+        """Send requests until the process ends: its listener then fails its open calls."""
+        assert sdk.process.stdin is not None
+        with contextlib.suppress(OSError), sdk.process.stdin as pipe:
+            while (line := sdk.lines.get()) is not None:
+                pipe.write(line)
+                pipe.flush()
 
     def _listen(self, sdk: _SdkProcess) -> None:
         process = sdk.process
         assert process.stdout is not None
         why = SkyError([BRIDGE_ENDED], f"the process that talks to SkyPilot ended; see {self.log}")
-        for line in process.stdout:
-            if not line.endswith("\n"):  # it was killed while it wrote this line
+        while line := process.stdout.readline(_MOST_BYTES):
+            if not line.endswith(b"\n") and len(line) < _MOST_BYTES:  # it was killed while it wrote this line
                 break
-            answer = json.loads(line)
-            if answer["id"] == 0:  # SkyPilot cannot be imported
-                why = SkyError(answer["error"]["kinds"], f"{self.python} has no SkyPilot: {answer['error']['text']}")
-                continue
-            with self._lock:
-                future = sdk.calls.pop(answer["id"], None)
-            if future is not None and "error" in answer:
-                future.set_exception(SkyError(answer["error"]["kinds"], answer["error"]["text"]))
-            elif future is not None:
-                future.set_result(answer["result"])
+            try:
+                why = self._take(sdk, json.loads(line)) or why
+            except (ValueError, TypeError, KeyError, AttributeError):
+                why = SkyError([UNREADABLE], f"an answer of SkyPilot's process cannot be read; see {self.log}")
+                sdk.kill()
+                break
         process.stdout.close()
         process.wait()
         with self._lock:
             sdk.ended = True
             left = list(sdk.calls.values())
             sdk.calls.clear()
-            with contextlib.suppress(OSError):
-                assert process.stdin is not None
-                process.stdin.close()
+            sdk.lines.put(None)
         for future in left:
             future.set_exception(why)
+
+    def _take(self, sdk: _SdkProcess, answer: dict[str, Any]) -> SkyError | None:
+        """Give an answer to whoever waits for it; returns why the process is about to end, if it says so."""
+        error, problem = answer.get("error"), None
+        if error is not None:
+            problem = SkyError([str(kind) for kind in error["kinds"]], str(error["text"]))
+        if answer["id"] == 0:
+            sdk.ready = problem is None
+            return (
+                None if problem is None else SkyError(problem.kinds, f"{self.python} has no SkyPilot: {problem.text}")
+            )
+        result = answer["result"] if problem is None else None
+        with self._lock:
+            future = sdk.calls.pop(answer["id"], None)
+        if future is not None and problem is not None:
+            future.set_exception(problem)
+        elif future is not None:
+            future.set_result(result)
+        return None
 
     def close(self) -> None:
         """End the process; the API server continues with what was requested."""
@@ -133,12 +177,9 @@ class Bridge:
             if sdk is None:
                 return
             sdk.calls.clear()
-            process = sdk.process
-            with contextlib.suppress(OSError):
-                assert process.stdin is not None
-                process.stdin.close()
+            sdk.lines.put(None)
         try:
-            process.wait(5)
+            sdk.process.wait(_CLOSE_S if sdk.ready else 0.0)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            sdk.kill()
+            sdk.process.wait()

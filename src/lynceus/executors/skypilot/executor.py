@@ -5,13 +5,11 @@ from __future__ import annotations
 import shlex
 import time
 from concurrent.futures import Future
-from concurrent.futures import wait as wait_for
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lynceus.errors import InfrastructureError
-from lynceus.executors.interface import LostRunError, OwnedResource, Request, ResourceKind
+from lynceus.executors.interface import LostRunError, Outage, OwnedResource, Request, ResourceKind
 from lynceus.executors.plugin import ExecutorContext
 from lynceus.executors.run_directory import (
     directory_of,
@@ -28,6 +26,7 @@ from lynceus.executors.skypilot.messages import diagnose
 from lynceus.executors.skypilot.options import SkyPilotOptions, machines, python_of, task_fields
 from lynceus.executors.skypilot.payload import pack
 from lynceus.executors.skypilot.run_tracker import Handle, RunTracker, TrackerContext
+from lynceus.executors.skypilot.server_watch import ServerWatch
 from lynceus.executors.supervisor import files
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord
 from lynceus.executors.supervisor.status import read_outcome
@@ -38,7 +37,7 @@ _CHECK_S = 1.0
 """Seconds between two checks for idle clusters."""
 _RETRY_DOWN_S = 30.0
 _CLOSE_S = 600.0
-"""How long `close` waits until idle clusters are down; the API server continues without us."""
+"""How long `close` waits until idle clusters are down, if the API server answers; it continues without us."""
 _ANSWER_S = 600.0
 
 
@@ -54,13 +53,23 @@ class SkyPilotExecutor:
             python_of(options, context.job.workdir), self._root / "skypilot" / "bridge.log", environment
         )
         self._bridge.check()
-        self._tracker_context = TrackerContext(self._bridge, self._clusters, options, self._task, self._uses_spot)
+        self._server = f" at {options.api_server}" if options.api_server else ""
+        self._watch = ServerWatch(self._bridge, self._server)
+        self._tracker_context = TrackerContext(
+            self._bridge, self._watch, self._clusters, options, self._task, self._uses_spot
+        )
         self._trackers: dict[str, RunTracker] = {}
         self._downs: dict[str, Future[Any]] = {}
         self._down_not_before: dict[str, float] = {}
         self._checked_s = 0.0
         self._identities: set[str] = set()
         """Of the studies that this executor has runs of."""
+
+    def outage(self) -> Outage | None:
+        """How SkyPilot's API server fails to answer, and since when."""
+        if not self._watch.answers:
+            self._watch.look()
+        return self._watch.outages.current()
 
     def launch(self, request: Request) -> str:
         """Prepare the run directory and note the cluster; later calls of `collect` take the run further."""
@@ -81,6 +90,7 @@ class SkyPilotExecutor:
         self._identities.add(request["identity"])
         record = read_outcome(ticket)
         if record is None:
+            self._watch.look()
             tracker = self._tracker(ticket)
             if tracker.handle is None:
                 raise LostRunError(f"{ticket} does not say which cluster the run should use")
@@ -93,8 +103,7 @@ class SkyPilotExecutor:
     def _outcome(self, request: dict[str, Any], record: OutcomeRecord) -> Outcome:
         """Charges a boot only if machines were really started: a warm cluster needs none, whatever was planned."""
         boots, extra_s = record.get("boots", request["boots"]), record.get("extra_s", 0.0)
-        outcome = to_outcome(self._context.problem, {**request, "boots": boots}, record, extra_s=extra_s)
-        return replace(outcome, charged_usd=0.0) if record.get("free") else outcome
+        return to_outcome(self._context.problem, {**request, "boots": boots}, record, extra_s=extra_s)
 
     def cancel(self, ticket: str) -> None:
         """Stop the run; its cluster is taken down, too, or waits for the next run."""
@@ -127,7 +136,10 @@ class SkyPilotExecutor:
         return self._clusters.delete(resource.name)
 
     def close(self) -> None:
-        """Take idle clusters down and disconnect from SkyPilot. Runs continue; clusters that cannot be taken down now do it themselves."""
+        """Take idle clusters down and disconnect from SkyPilot. Runs continue; clusters that cannot be taken down now do it themselves.
+
+        Waits only as long as SkyPilot's API server gives signs of life.
+        """
         try:
             now = time.time()
             self._release_forgotten()
@@ -135,7 +147,7 @@ class SkyPilotExecutor:
                 unused = cluster.ends or cluster.identity in self._identities
                 if unused and self._clusters.retire(cluster.name, now):
                     self._take_down(cluster.name)
-            wait_for(list(self._downs.values()), timeout=_CLOSE_S)
+            self._watch.wait(list(self._downs.values()), _CLOSE_S)
             self._delete_ended()
         finally:
             self.leave()
@@ -206,11 +218,12 @@ class SkyPilotExecutor:
         problem, cluster = self._context.problem, self._clusters.get(handle.cluster)
         up = cluster is not None and cluster.up
         # Without a machine there is no charge; a launch that was cancelled may have had one.
-        free = not up and not (record.get("reason") == "user" and handle.asked_s > 0)
+        free = not up and (record.get("free", False) or not (record.get("reason") == "user" and handle.asked_s > 0))
         price = float(problem.price[request["row"]])
         paid_s = (0.0 if free else own_s) + (idle_usd / price if price > 0 else 0.0)
         boots = bool(request["boots"]) and not handle.warm and not free
-        extra_s = max(paid_s - record["seconds"] - (problem.billing.boot_s if boots else 0.0), 0.0)
+        ran_s = record["seconds"] + record.get("stopping_s", 0.0)
+        extra_s = max(paid_s - ran_s - (problem.billing.boot_s if boots else 0.0), 0.0)
         return {
             **record,
             "extra_s": extra_s,
@@ -265,9 +278,14 @@ class SkyPilotExecutor:
                     self._down_not_before[name] = time.time() + _RETRY_DOWN_S
 
     def _result(self, future: Future[Any]) -> Any:
+        """The answer to a request, which may take minutes, as long as the API server gives signs of life."""
+        self._watch.wait([future], _ANSWER_S)
         try:
-            return future.result(_ANSWER_S)
+            return future.result(0.0)
         except SkyError as error:
-            raise InfrastructureError(diagnose(error, self._tracker_context.server).sentence) from error
+            self._watch.failed(error)
+            raise InfrastructureError(diagnose(error, self._server).sentence) from error
         except TimeoutError:
-            raise InfrastructureError(f"SkyPilot has not answered for {_ANSWER_S:.0f} s; try again later") from None
+            outage = self.outage()
+            sentence = f"SkyPilot has not answered for {_ANSWER_S:.0f} s" if outage is None else outage.detail
+            raise InfrastructureError(f"{sentence}; try again later") from None

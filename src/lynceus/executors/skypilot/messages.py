@@ -5,12 +5,26 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lynceus.executors.skypilot.bridge import BRIDGE_ENDED, SkyError
+from lynceus.executors.skypilot.bridge import BRIDGE_ENDED, UNREADABLE, SkyError
+from lynceus.trial.text import clean_line
 
 _QUOTA = re.compile(r"quota|limit ?exceeded|insufficient.{0,20}limit|MaxSpotInstanceCount|VcpuLimit", re.IGNORECASE)
 _NOT_OFFERED = re.compile(
     r"catalog does not contain|no (?:cloud|resource)s? .*satisf|invalid (?:instance|region|zone|infra)", re.IGNORECASE
 )
+_UNREADABLE = frozenset(
+    {
+        UNREADABLE,
+        "JSONDecodeError",
+        "UnicodeError",
+        "ValidationError",
+        "RequestException",
+        "HTTPException",
+        "HTTPError",
+        "TimeoutError",
+    }
+)
+"""Errors of a client that cannot make sense of what a server sends. Some of them are a ValueError, too."""
 _MAX_LENGTH = 300
 
 
@@ -47,6 +61,9 @@ def diagnose(error: SkyError, server: str) -> Diagnosis:
             transient=True,
             state_unknown=True,
         )
+    if kinds & _UNREADABLE:
+        sentence = f"SkyPilot's API server{server} gives answers that cannot be read ({error.kinds[0]}: {text})"
+        return Diagnosis(sentence, transient=True, state_unknown=True)
     if "ResourcesUnavailableError" in kinds:
         return _unavailable(error.text, text)
     if "NoCloudAccessError" in kinds:
@@ -57,7 +74,7 @@ def diagnose(error: SkyError, server: str) -> Diagnosis:
         )
     if kinds & {"ImportError", "APIVersionMismatchError", "APINotSupportedError"}:
         return Diagnosis(f"SkyPilot cannot be used: {text}", transient=False)
-    if kinds & {"NotSupportedError", "ResourcesMismatchError", "InvalidSkyPilotConfigError", "ValueError", "TypeError"}:
+    if kinds & {"NotSupportedError", "ResourcesMismatchError", "InvalidSkyPilotConfigError", "ValueError"}:
         return Diagnosis(f"SkyPilot refuses the task: {text}", transient=False, blames_configuration=True)
     if BRIDGE_ENDED in kinds:
         return Diagnosis(text, transient=True, state_unknown=True)
@@ -79,5 +96,4 @@ def _unavailable(full_text: str, text: str) -> Diagnosis:
 
 def shorten(text: str) -> str:
     """The beginning of a long message, on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_LENGTH else f"{line[:_MAX_LENGTH]}…"
+    return clean_line(text, _MAX_LENGTH)

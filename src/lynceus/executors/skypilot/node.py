@@ -22,7 +22,7 @@ from typing import Any
 
 LINE, END, TROUBLE = "LYNCEUS-LINE", "LYNCEUS-END", "LYNCEUS-TROUBLE"
 ENVIRONMENT, RUNNER = "environment", "runner.pyz"
-_RESULT_FILES = ("outcome.json", "stdout", "stderr", "result.jsonl", "supervisor.log")
+RESULT_FILES = ("outcome.json", "stdout", "stderr", "result.jsonl", "supervisor.log")
 _LINE_CHARS = 4000
 _POLL_S = 0.5
 
@@ -46,7 +46,7 @@ def result_lines(directory: str, rank: str) -> list[str]:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for name in sorted(os.listdir(directory)):
-            if name in _RESULT_FILES:
+            if name in RESULT_FILES:
                 archive.add(os.path.join(directory, name), arcname=name)
     text = base64.b64encode(packed.getvalue()).decode()
     lines = [text[start : start + _LINE_CHARS] for start in range(0, len(text), _LINE_CHARS)]

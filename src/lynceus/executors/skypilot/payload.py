@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 import os
 import re
 import secrets
 import shutil
 import tarfile
+import zlib
 from pathlib import Path
 from typing import Any
 
-from lynceus.executors.command import JobCommand, environment
+from lynceus.executors.command import JobCommand, absent_variables, environment
 from lynceus.executors.databases_in_use import open_databases
 from lynceus.executors.run_directory import SHIPPED
 from lynceus.executors.skypilot import node
@@ -21,13 +23,17 @@ from lynceus.executors.supervisor import files
 from lynceus.executors.supervisor.bundle import runner
 from lynceus.executors.supervisor.commands import EXIT_DISK_FULL, EXIT_NO_DIRECTORY
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord
+from lynceus.trial.text import clean_line
 
 SENT = "sent"
 """The part of a run directory that is copied to the cluster; removed when it has arrived."""
 _FOLDER = "lynceus-run-"
 _NEVER = (".git", "lynceus.db")
 """Not copied with a workdir: what only Lynceus and git need. Databases in use are not copied either."""
-_LINE = re.compile(rf"{node.LINE} (\S+) (\d+) (\d+) (\S+)")
+_LINE = re.compile(rf"{node.LINE} (\d{{1,4}}) (\d{{1,6}}) (\d{{1,6}}) ([A-Za-z0-9+/=]+)")
+_MOST_BYTES = 256 << 20
+"""How much the result files of a node may have, unpacked."""
+_LAST_CHARS = 1 << 16
 _PROBLEM = re.compile(rf"{node.TROUBLE} (\d+)")
 _PROBLEMS = {
     EXIT_NO_DIRECTORY: "the node cannot see the folder of the run",
@@ -49,7 +55,12 @@ def pack(ticket: Path, request: dict[str, Any], job: JobCommand, root: Path, *, 
     (folder / node.RUNNER).write_bytes(runner())
     shutil.copy(node.__file__, folder / "node.py")
     key = secrets.token_hex(32)
-    given = {"environment": environment(job, request, {}), "secrets": list(job.secrets.values()), "inherit": True}
+    given = {
+        "environment": environment(job, request, {}),
+        "secrets": list(job.secrets.values()),
+        "inherit": True,
+        "without": absent_variables(job, request["params"]),
+    }
     descriptor = os.open(folder / node.ENVIRONMENT, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as file:
         file.write(node.crypt(json.dumps(given).encode(), key))
@@ -60,19 +71,42 @@ def unpack(log: str, ticket: Path) -> OutcomeRecord | None:
     """Save the result files of the nodes in the run directory; returns how the run ended, None if the log is incomplete."""
     records: dict[str, OutcomeRecord] = {}
     for rank, archive in _archives(log).items():
+        try:
+            found = _result_files(archive)
+            record = json.loads(found.pop(files.OUTCOME, b"null"))
+        except (tarfile.TarError, zlib.error, ValueError, EOFError, OSError):
+            continue  # not what a node prints
         folder = ticket if rank == "0" else ticket / f"rank-{rank}"
         folder.mkdir(exist_ok=True)
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as packed:
-            for member in packed.getmembers():
-                content = packed.extractfile(member) if member.isfile() else None
-                name = os.path.basename(member.name)
-                if content is None:
-                    continue
-                if name == files.OUTCOME:
-                    records[rank] = json.load(content)
-                else:
-                    (folder / name).write_bytes(content.read())
+        for name, data in found.items():
+            (folder / name).write_bytes(data)
+        if _is_record(record):
+            records[rank] = record
     return _combine(records)
+
+
+def _result_files(archive: bytes) -> dict[str, bytes]:
+    """The result files in an archive, and no others: a node must not write what Lynceus keeps about the run."""
+    found, left = {}, _MOST_BYTES
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as packed:
+        for member in packed:
+            content = packed.extractfile(member) if member.isfile() and member.name in node.RESULT_FILES else None
+            if content is not None:
+                found[member.name] = content.read(left)
+                left -= len(found[member.name])
+    return found
+
+
+def _is_record(record: Any) -> bool:
+    """Whether this is how a run ended."""
+    return (
+        isinstance(record, dict)
+        and record.get("end") in ("finished", "capped", "failed")
+        and isinstance(record.get("seconds"), int | float)
+        and math.isfinite(record["seconds"])
+        and isinstance(record.get("metrics"), dict)
+        and isinstance(record.get("trace"), list)
+    )
 
 
 def problem_in(log: str) -> str:
@@ -85,8 +119,8 @@ def problem_in(log: str) -> str:
 
 def last_line(log: str) -> str:
     """The last line of a log that is not empty and not part of the result files."""
-    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", log).splitlines()]
-    return next((line[:200] for line in reversed(lines) if line and node.LINE not in line), "")
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", log[-_LAST_CHARS:]).splitlines()]
+    return next((clean_line(line, 200) for line in reversed(lines) if line and node.LINE not in line), "")
 
 
 def _combine(records: dict[str, OutcomeRecord]) -> OutcomeRecord | None:
@@ -107,10 +141,17 @@ def _archives(log: str) -> dict[str, bytes]:
         pieces.setdefault(rank, {})[int(index)] = text
         expected[rank] = int(count)
     return {
-        rank: base64.b64decode("".join(found[index] for index in sorted(found)))
+        rank: _decoded("".join(found[index] for index in sorted(found)))
         for rank, found in pieces.items()
         if len(found) == expected[rank]
     }
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except ValueError:
+        return b""
 
 
 def _link_tree(source: Path, target: Path, root: Path) -> None:

@@ -18,13 +18,15 @@ from typing import Any
 
 from lynceus.errors import InfrastructureError
 from lynceus.executors.run_directory import read_request
-from lynceus.executors.skypilot.bridge import Bridge, SkyError
+from lynceus.executors.skypilot.bridge import UNREADABLE, Bridge, SkyError
 from lynceus.executors.skypilot.clusters import Cluster, Clusters
 from lynceus.executors.skypilot.messages import Diagnosis, diagnose
 from lynceus.executors.skypilot.options import SkyPilotOptions
 from lynceus.executors.skypilot.payload import SENT, last_line, problem_in, unpack
+from lynceus.executors.skypilot.server_watch import ServerWatch
 from lynceus.executors.supervisor import files
-from lynceus.executors.supervisor.outcome_record import OutcomeRecord, failed
+from lynceus.executors.supervisor.outcome_record import OutcomeRecord, failed, not_started
+from lynceus.trial.text import clean_text
 
 HANDLE = "sky.json"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 2.0, 60.0
@@ -34,6 +36,8 @@ _RETRY_S = 5.0
 _MAX_INCOMPLETE = 3
 _SEEN_S = 15.0
 """Seconds between two notes that a run still exists."""
+_LOG_CHARS = 1 << 20
+"""How much of a log is kept that has no results."""
 
 
 class Phase(enum.Enum):
@@ -67,6 +71,7 @@ class TrackerContext:
     """What all trackers of an executor share."""
 
     bridge: Bridge
+    watch: ServerWatch
     clusters: Clusters
     options: SkyPilotOptions
     task: Callable[[Path], dict[str, Any]]
@@ -91,6 +96,8 @@ class RunTracker:
         self._not_before = self._problem_since = 0.0
         self._pauses = 0
         self._cancelled_s = 0.0
+        self._cancelling: Future[Any] | None = None
+        self._cancel_again_s = 0.0
         self._incomplete = 0
         """How often the log of an ended job lacked the results of its node."""
         self._cluster_exists = False
@@ -121,13 +128,15 @@ class RunTracker:
                 self._request()
             return None
         if not self._future.done():
-            if self._phase is Phase.WATCH and time.time() - self._known().seen_s > _SEEN_S:
+            unseen_s = time.time() - self._known().seen_s
+            if self._phase is Phase.WATCH and unseen_s > _SEEN_S and self._context.watch.answers:
                 self._write_handle(replace(self._known(), seen_s=time.time()))
             return None
         future, self._future = self._future, None
         try:
-            answer = future.result()
+            answer = _checked(self._phase, future.result())
         except SkyError as error:
+            self._context.watch.failed(error)
             return self._handle_error(diagnose(error, self._context.server))
         if self._phase is not Phase.FIND:  # an answer to that shows only that SkyPilot answers
             self._problem_since, self._pauses = 0.0, 0
@@ -161,6 +170,9 @@ class RunTracker:
 
     def _found(self, answer: dict[str, Any]) -> OutcomeRecord | None:
         """After a crash: continue where the run was. If SkyPilot has its job twice, the node runs it only once."""
+        if self._cancelled_s and answer.get("job") is None:
+            nothing = not answer["launching"] and not answer["status"]
+            return not_started("cancelled before it started", reason="user") if nothing else _cancelled()
         if answer["launching"]:
             self._not_before = time.time() + _RETRY_S
         elif answer.get("job") is not None:
@@ -178,7 +190,7 @@ class RunTracker:
         record = unpack(log, self._ticket)
         if record is not None:
             return {**record, "reason": "user"} if self._cancelled_s and record["end"] == "failed" else record
-        (self._ticket / "sky.log").write_text(log, encoding="utf-8")
+        (self._ticket / "sky.log").write_text(clean_text(log[-_LOG_CHARS:]), encoding="utf-8")
         self._incomplete += status == "SUCCEEDED"
         if problem := problem_in(log):
             return failed(problem)
@@ -196,7 +208,7 @@ class RunTracker:
     def _handle_error(self, what: Diagnosis) -> OutcomeRecord | None:
         """Wait, start again, or give up. A run that may still be running is never given up."""
         now = time.time()
-        if self._cancelled_s and self._phase is not Phase.WATCH:
+        if self._cancelled_s and self._phase is not Phase.WATCH and not what.state_unknown:
             return _cancelled()
         if what.cluster_gone and not what.transient and self._phase is Phase.LAUNCH and self._known().warm:
             self._write_handle(replace(self._known(), warm=False))  # it took itself down before we used it
@@ -231,15 +243,24 @@ class RunTracker:
         return {**record, "until_s": max(handle.seen_s, handle.asked_s)}
 
     def _cancel(self) -> OutcomeRecord | None:
-        """Ask SkyPilot to cancel the job; if it does not answer for long, the run is settled anyway."""
-        now = time.time()
-        if self._cancelled_s:
-            return _cancelled() if now - self._cancelled_s > _CANCEL_S else None
-        self._cancelled_s = now
-        if self._handle is not None and self._handle.job is not None:
-            self._context.bridge.call("cancel", cluster=self._handle.cluster, job=self._handle.job)
-            return None
-        return _cancelled()
+        """Ask SkyPilot to cancel the job; if it does not do so for long, the run is settled anyway."""
+        handle, now = self._known(), time.time()
+        self._cancelled_s = self._cancelled_s or now
+        if handle.job is not None:
+            self._cancel_job(handle.cluster, handle.job)
+            return _cancelled() if now - self._cancelled_s > _CANCEL_S and self._context.watch.answers else None
+        if self._phase is Phase.LAUNCH and self._future is None:  # nothing was requested, or no machine was to be had
+            return not_started("cancelled before it started", reason="user")
+        # A server that does not answer may have received the request: whether there is a machine to pay is known later.
+        return _cancelled() if self._phase is Phase.LAUNCH and self._context.watch.answers else None
+
+    def _cancel_job(self, cluster: str, job: int) -> None:
+        """Ask once; and again, from time to time, if that failed."""
+        asked = self._cancelling
+        if asked is not None and (not asked.done() or asked.exception() is None or time.time() < self._cancel_again_s):
+            return
+        self._cancelling = self._context.bridge.call("cancel", cluster=cluster, job=job)
+        self._cancel_again_s = time.time() + _RETRY_S
 
     def _write_handle(self, handle: Handle) -> None:
         self._handle = handle
@@ -252,3 +273,18 @@ class RunTracker:
 
 def _cancelled() -> OutcomeRecord:
     return failed("cancelled", reason="user")
+
+
+def _checked(phase: Phase, answer: Any) -> dict[str, Any]:
+    """An answer that has what its phase needs; `SkyError` for anything else, which must not settle a run."""
+    found: dict[str, Any] = answer if isinstance(answer, dict) else {}
+    job, status = found.get("job"), found.get("status")
+    if phase is Phase.LAUNCH:
+        complete = isinstance(job, int)
+    elif phase is Phase.WATCH:
+        complete = isinstance(found.get("log"), str) and isinstance(status, str)
+    else:
+        complete = found.get("launching") is True or (isinstance(status, str) and isinstance(job, int | None))
+    if not complete:
+        raise SkyError([UNREADABLE], str(answer)[:100])
+    return found

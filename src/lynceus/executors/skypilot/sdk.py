@@ -32,6 +32,10 @@ def _only_jobs() -> dict[str, Any]:
         return {}  # an older SkyPilot without this choice
 
 
+class UnreadableAnswerError(Exception):
+    """SkyPilot answered, but not what it should."""
+
+
 class Sdk:
     """What Lynceus needs of SkyPilot: the methods that `bridge` can call."""
 
@@ -42,7 +46,7 @@ class Sdk:
     def launch(self, cluster: str, task: dict[str, Any], idle_minutes: int, warm: bool) -> dict[str, Any]:
         """Submit a job to a new cluster, which takes itself down when idle, or to a warm one; returns its id."""
         try:
-            made = self._sky.Task.from_yaml_config(task)
+            made = self._made(task)
             if warm:
                 request = self._sky.exec(made, cluster)
             else:
@@ -51,8 +55,21 @@ class Sdk:
                 )
         finally:
             self._submitted[cluster].set()
-        job, _ = self._sky.get(request)
-        return {"job": job}
+        answer = self._sky.get(request)
+        if not isinstance(answer, (tuple, list)) or not answer or not isinstance(answer[0], int):
+            raise UnreadableAnswerError(f"a launch was answered with {str(answer)[:100]!r}")
+        return {"job": answer[0]}
+
+    def _made(self, task: dict[str, Any]) -> Any:
+        """A task; whatever it is refused with is a `ValueError`, unlike an answer of the server that cannot be read."""
+        try:
+            return self._sky.Task.from_yaml_config(task)
+        except (ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
+            raise ValueError(str(error)) from error
+
+    def ping(self) -> None:
+        """Any answer of the API server, quickly."""
+        getattr(self._sky, "api_info", self._sky.api_status)()
 
     def watch(self, cluster: str, job: int) -> dict[str, Any]:
         """Wait for a job's end; returns its log and, if the log is incomplete, its status."""
@@ -81,7 +98,7 @@ class Sdk:
 
     def clusters(self, prefix: str) -> list[dict[str, Any]]:
         """All clusters whose names start with a prefix."""
-        records = self._sky.get(self._sky.status())
+        records = _records(self._sky.get(self._sky.status()))
         return [
             {"name": record["name"], "status": _status_name(record["status"])}
             for record in records
@@ -90,11 +107,11 @@ class Sdk:
 
     def find(self, cluster: str, name: str) -> dict[str, Any]:
         """The state of a cluster and of a job with this name, for a run whose earlier requests are unknown after a crash."""
-        records = self._sky.get(self._sky.status([cluster]))
+        records = _records(self._sky.get(self._sky.status([cluster])))
         if self._open_launches(cluster):
             return {"launching": True}
         if not records:
-            past = any(record["name"] == cluster for record in self._sky.get(self._sky.cost_report()))
+            past = any(record["name"] == cluster for record in _records(self._sky.get(self._sky.cost_report())))
             return {"launching": False, "status": "PAST" if past else ""}
         status = _status_name(records[0]["status"])
         job = self._job_named(cluster, name) if status == "UP" else None
@@ -121,6 +138,16 @@ class Sdk:
 def _status_name(value: Any) -> str:
     """The name of a status such as `JobStatus.RUNNING`, which SkyPilot returns as an enum or as a text."""
     return str(getattr(value, "value", value)).rpartition(".")[2]
+
+
+def _records(answer: Any) -> list[Any]:
+    """A list of clusters: anything else would look like a cluster that is gone."""
+    try:
+        if isinstance(answer, list) and all(isinstance(one["name"], str) for one in answer):
+            return answer
+    except (TypeError, KeyError):
+        pass
+    raise UnreadableAnswerError(f"a question for clusters was answered with {str(answer)[:100]!r}")
 
 
 def _field(record: Any, name: str) -> Any:
@@ -167,6 +194,7 @@ def main() -> None:
     except ImportError as error:
         answer({"id": 0, "error": {"kinds": ["ImportError"], "text": str(error)}})
         return
+    answer({"id": 0, "ready": True})
     serve(sky, sys.stdin, answer)
     os._exit(0)
 

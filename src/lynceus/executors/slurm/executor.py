@@ -11,23 +11,25 @@ from typing import Any
 
 from lynceus.errors import InputError
 from lynceus.executors import run_directory as runs
-from lynceus.executors.interface import OwnedResource, Request, ResourceKind
+from lynceus.executors.interface import Outage, OwnedResource, Request, ResourceKind
 from lynceus.executors.plugin import ExecutorContext, Plugin
 from lynceus.executors.resources import Resources
-from lynceus.executors.slurm import client
+from lynceus.executors.slurm.client import PATIENT_S, RARELY_STARTS, SlurmClient, SlurmJob
+from lynceus.executors.slurm.command import UnreachableError
 from lynceus.executors.slurm.job_states import add_cause, outcome_from_state, why_never
 from lynceus.executors.slurm.options import SlurmOptions, check_options
 from lynceus.executors.slurm.scripts import ENVIRONMENT, owned_job
 from lynceus.executors.slurm.submission import (
     FIRST_RETRY_S,
-    SLOWEST_RETRY_S,
+    SLOWEST_PROBE_S,
     Submission,
     has_started,
+    is_job_of,
     read_note,
     write_note,
 )
 from lynceus.executors.supervisor import files
-from lynceus.executors.supervisor.outcome_record import OutcomeRecord, Reason, failed
+from lynceus.executors.supervisor.outcome_record import OutcomeRecord, Reason, not_started
 from lynceus.executors.supervisor.status import last_heartbeat_s, read_outcome
 from lynceus.trial.outcome import Outcome
 
@@ -48,8 +50,9 @@ class SlurmExecutor:
         self._problem, self._job = context.problem, context.job
         self._root = context.root.resolve()
         check_options(self._options, self._problem.space)
-        self._submission = Submission(context, self._options)
-        self._jobs: dict[str, client.SlurmJob] | None = None
+        self._client = SlurmClient()
+        self._submission = Submission(context, self._options, self._client)
+        self._jobs: dict[str, SlurmJob] | None = None
         """The controller's last answer; None if it did not answer."""
         self._asked_s = -float("inf")
         self._ended_s: dict[str, float] = {}
@@ -58,6 +61,16 @@ class SlurmExecutor:
         """Ticket → the last heartbeat of a job that the controller no longer knows, and when it was first seen."""
         self._pause_s = 0.0
         """How long to leave a controller alone that did not answer."""
+        self._cancelled_s: dict[str, float] = {}
+        """Ticket → when we first saw that its run is cancelled, by our own clock: that of the disk may be another one."""
+
+    def outage(self) -> Outage | None:
+        """Which command of Slurm fails, and since when."""
+        return self._client.outages.current()
+
+    def close(self) -> None:
+        """End commands that wait for the controller; runs continue."""
+        self._client.close()
 
     def launch(self, request: Request) -> str:
         """Prepare the run directory, by which the run can be found again; then submit it. `collect` retries after temporary problems."""
@@ -79,7 +92,9 @@ class SlurmExecutor:
         if record is None:
             return None
         Path(ticket, ENVIRONMENT).unlink(missing_ok=True)
-        self._ended_s.pop(ticket, None)
+        self._submission.forget(ticket)
+        for kept in (self._ended_s, self._cancelled_s, self._heartbeats):
+            kept.pop(ticket, None)
         return runs.to_outcome(self._problem, request, record)
 
     def _check_job(self, ticket: str, request: dict[str, Any], record: OutcomeRecord | None) -> OutcomeRecord | None:
@@ -89,7 +104,9 @@ class SlurmExecutor:
         known = self._known_jobs()
         if known is None:
             return None  # the controller is down; the run continues without it
-        job = known.get(note["job"], client.SlurmJob(note["job"], "UNKNOWN", "", "", "", ""))
+        job = known.get(note["job"])
+        if job is None or not is_job_of(job, request):  # forgotten, and perhaps another job has its number now
+            job = SlurmJob(note["job"], "UNKNOWN", "", "", "", "")
         if not job.ended and job.state != "UNKNOWN":
             self._ended_s.pop(ticket, None)
             if record is None:
@@ -106,7 +123,7 @@ class SlurmExecutor:
             return None  # a controller that lost its state, or a second job in place of a forgotten one
         try:
             return self._settle(ticket, request, note, job)
-        except client.UnreachableError:
+        except UnreachableError:
             return None
 
     def _is_alive(self, ticket: str) -> bool:
@@ -120,91 +137,83 @@ class SlurmExecutor:
             return True
         return time.monotonic() - since < _FILE_SYSTEM_DELAY_S
 
-    def _watch(self, ticket: str, request: dict[str, Any], note: dict[str, Any], job: client.SlurmJob) -> None:
+    def _watch(self, ticket: str, request: dict[str, Any], note: dict[str, Any], job: SlurmJob) -> None:
         """Cancel a job that can never start, waits too long, or does not stop when it is cancelled."""
         if job.state == "PENDING":
             waited = time.time() - note.get("submitted_s", time.time())
             limit = self._options.max_queue
-            if job.never_starts or (job.reason in client.RARELY_STARTS and waited > _RARELY_STARTS_S):
+            if job.never_starts or (job.reason in RARELY_STARTS and waited > _RARELY_STARTS_S):
                 self._give_up(ticket, note, job, "job", why_never(job))
             elif limit is not None and waited > limit:
                 sentence = f"no capacity: it waited {waited:.0f} s in the queue (Slurm's reason: {job.reason})"
                 self._give_up(ticket, note, job, "infra", sentence)
             elif os.path.exists(os.path.join(ticket, files.CANCEL)):
                 self._cancel_job(job.number, pending_only=True)
-        elif _age_s(os.path.join(ticket, files.CANCEL)) > request["grace_s"] + _CANCEL_S:
-            self._cancel_job(job.number)
+        elif os.path.exists(os.path.join(ticket, files.CANCEL)):
+            since = self._cancelled_s.setdefault(ticket, time.monotonic())
+            if time.monotonic() - since > request["grace_s"] + _CANCEL_S:
+                self._cancel_job(job.number)
 
-    def _give_up(self, ticket: str, note: dict[str, Any], job: client.SlurmJob, reason: Reason, sentence: str) -> None:
+    def _give_up(self, ticket: str, note: dict[str, Any], job: SlurmJob, reason: Reason, sentence: str) -> None:
         """Cancel a pending job; the run is settled with this sentence when Slurm has cancelled it."""
         write_note(ticket, {**note, "ending": [reason, sentence]})
         self._cancel_job(job.number, pending_only=True)
 
-    def _settle(
-        self, ticket: str, request: dict[str, Any], note: dict[str, Any], job: client.SlurmJob
-    ) -> OutcomeRecord:
+    def _settle(self, ticket: str, request: dict[str, Any], note: dict[str, Any], job: SlurmJob) -> OutcomeRecord:
         """Record what Slurm says about a run whose supervisor recorded nothing, or not the cause."""
         record = read_outcome(ticket)
         if record is not None:
             record = add_cause(record, job) if record.get("outside") else record
             files.write_atomically(os.path.join(ticket, files.OUTCOME), record)
             return record
-        exit_code = 0 if job.state == "UNKNOWN" else client.exit_code(job.number)
+        exit_code = 0 if job.state == "UNKNOWN" else self._client.exit_code(job.number)
         record = outcome_from_state(job, request, ticket, exit_code)
         cancelled = os.path.exists(os.path.join(ticket, files.CANCEL))
         if "ending" in note and not has_started(ticket):
-            record = failed(note["ending"][1], reason=note["ending"][0])
+            record = not_started(note["ending"][1], reason=note["ending"][0])
         elif cancelled and record["reason"] in ("infra", "user"):
-            record = failed(f"cancelled after {record['seconds']:.1f} s", reason="user", seconds=record["seconds"])
+            sentence = f"cancelled after {record['seconds']:.1f} s"
+            record = {**record, "reason": "user", "detail": sentence}
         # A supervisor that is still alive (its node lost the connection to Slurm) stops its run when it sees this file.
         Path(ticket, files.CANCEL).touch()
         return runs.settle(ticket, record)
 
     def cancel(self, ticket: str) -> None:
-        """Ask the supervisor to stop the run; if the job is still pending, cancel it in Slurm."""
+        """Ask the supervisor to stop the run, or not to start it; `collect` cancels a pending job in Slurm."""
         with contextlib.suppress(FileNotFoundError):
             Path(ticket, files.CANCEL).touch()
-            if (job := read_note(ticket).get("job")) and not has_started(ticket):
-                self._cancel_job(job, pending_only=True)
+            if not self._client.is_asking:
+                self._asked_s = -float("inf")
 
     def _cancel_job(self, number: str, *, pending_only: bool = False) -> None:
-        with contextlib.suppress(client.UnreachableError):
-            client.cancel(number, pending_only=pending_only)
+        with contextlib.suppress(UnreachableError):
+            self._client.cancel(number, pending_only=pending_only)
             self._asked_s = -float("inf")
 
     def owned_resources(self) -> list[OwnedResource]:
         """Pending and running jobs of every study, and run directories below the root."""
-        active = [job for job in client.jobs().values() if not (job.ended or job.completing)]
+        active = [job for job in self._client.jobs(PATIENT_S).values() if not (job.ended or job.completing)]
         found = [owned_job(job.comment, job.number, job.state) for job in active]
         return [*(one for one in found if one is not None), *runs.run_directories(self._root)]
 
     def remove(self, resource: OwnedResource) -> None:
         """Cancel a job, or delete a directory."""
         if resource.kind is ResourceKind.JOB:
-            client.cancel(resource.name)
+            self._client.cancel(resource.name, wait_s=PATIENT_S)
             self._asked_s = -float("inf")
         else:
             runs.remove_local(resource)
 
-    def _known_jobs(self) -> dict[str, client.SlurmJob] | None:
+    def _known_jobs(self) -> dict[str, SlurmJob] | None:
         """The controller's answer, requested at most every `poll` seconds, and less often while it does not answer."""
-        if time.monotonic() - self._asked_s >= self._options.poll:
+        if self._client.is_asking or time.monotonic() - self._asked_s >= self._options.poll:
             try:
-                self._jobs, self._pause_s = client.jobs(), 0.0
+                self._jobs, self._pause_s = self._client.jobs(), 0.0
                 self._asked_s = time.monotonic()
-            except client.UnreachableError:
-                # Such a request blocks for seconds, during which other runs are not checked.
-                self._jobs, self._pause_s = None, min(2 * self._pause_s + FIRST_RETRY_S, SLOWEST_RETRY_S)
+            except UnreachableError:
+                self._jobs, self._pause_s = None, min(2 * self._pause_s + FIRST_RETRY_S, SLOWEST_PROBE_S)
                 self._asked_s = time.monotonic() + self._pause_s
         return self._jobs
-
-
-def _age_s(path: str) -> float:
-    """Seconds since a file was made; -1 if it does not exist."""
-    try:
-        return time.time() - os.path.getmtime(path)
-    except OSError:
-        return -1.0
 
 
 def _make(context: ExecutorContext, options: SlurmOptions) -> SlurmExecutor:

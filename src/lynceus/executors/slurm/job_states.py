@@ -6,9 +6,10 @@ import os
 from typing import Any
 
 from lynceus.executors.slurm.client import SlurmJob
+from lynceus.executors.slurm.scripts import time_limit
 from lynceus.executors.supervisor import files
 from lynceus.executors.supervisor.commands import EXIT_DISK_FULL, EXIT_NO_DIRECTORY
-from lynceus.executors.supervisor.outcome_record import OutcomeRecord, Reason, failed, timed_out
+from lynceus.executors.supervisor.outcome_record import OutcomeRecord, Reason, failed, not_started, timed_out
 from lynceus.executors.supervisor.status import last_heartbeat_s
 
 _FAILURES: dict[str, tuple[Reason, str]] = {
@@ -33,21 +34,26 @@ def outcome_from_state(job: SlurmJob, request: dict[str, Any], ticket: str, exit
     seconds = 0.0 if started is None else last_heartbeat_s(ticket, started)
     node = job.nodes or "no node"
     if job.state == "TIMEOUT" and started is not None and request["cap_s"] is not None:
-        return timed_out(request["cap_s"])
+        # Its supervisor could not stop it, so it ran until Slurm did.
+        return timed_out(max(seconds, 60.0 * time_limit(request["cap_s"], request["grace_s"])))
     if job.state in _FAILURES:
         reason, sentence = _FAILURES[job.state]
-        return failed(sentence.format(node=node, seconds=seconds, job=job.number), reason=reason, seconds=seconds)
+        detail = sentence.format(node=node, seconds=seconds, job=job.number)
+    else:
+        reason, detail = "infra", _why_without_outcome(job, node, ticket, exit_code, has_started=started is not None)
+    return not_started(detail, reason=reason) if started is None else failed(detail, reason=reason, seconds=seconds)
+
+
+def _why_without_outcome(job: SlurmJob, node: str, ticket: str, exit_code: int, *, has_started: bool) -> str:
     if exit_code == EXIT_NO_DIRECTORY:
-        detail = (
+        return (
             f"{node} cannot see the run directory {ticket}; set executor.run_directory to a disk that all nodes share"
         )
-    elif exit_code == EXIT_DISK_FULL:
-        detail = f"the disk of the run directory {ticket} is full, according to {node}; free some space"
-    elif exit_code in (126, 127) and started is None:
-        detail = f"{node} has no Python for the supervisor; set executor.python to a Python of version 3.8 or later"
-    else:
-        detail = f"the supervisor on {node} ended without an outcome (Slurm: {job.state}, exit code {exit_code})"
-    return failed(detail, seconds=seconds)
+    if exit_code == EXIT_DISK_FULL:
+        return f"the disk of the run directory {ticket} is full, according to {node}; free some space"
+    if exit_code in (126, 127) and not has_started:
+        return f"{node} has no Python for the supervisor; set executor.python to a Python of version 3.8 or later"
+    return f"the supervisor on {node} ended without an outcome (Slurm: {job.state}, exit code {exit_code})"
 
 
 def add_cause(record: OutcomeRecord, job: SlurmJob) -> OutcomeRecord:

@@ -74,10 +74,11 @@ class SlurmOptions(Section):
     @classmethod
     def _not_reserved(cls, value: list[str]) -> list[str]:
         for word in value:
-            name = word.partition("=")[0]
-            if not word.startswith("-"):
+            name = word.partition("=")[0] if word.startswith("--") else word[:2]
+            if not re.fullmatch("-[A-Za-z]|--[a-z][a-z0-9-]+", name):
                 raise ValueError(f"got {word!r}; expected an option in one piece, such as --mail-type=FAIL.")
-            if name in _RESERVED:
+            # sbatch also takes the beginning of a name for the name.
+            if name in _RESERVED or (name.startswith("--") and any(one.startswith(name) for one in _RESERVED)):
                 raise ValueError(f"{name} is set by Lynceus: remove it.")
         return value
 

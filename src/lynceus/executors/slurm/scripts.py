@@ -18,6 +18,7 @@ from lynceus.executors.supervisor.commands import EXIT_NO_DIRECTORY
 ENVIRONMENT = "environment.json"
 """The job's environment, readable by its owner only. It is in the run directory from the launch until the supervisor has read it."""
 _MARK = "lynceus"
+_LONGEST_NAME = 100
 _CATALOG_COLUMNS = {"instance_type", "num_nodes", "vcpus"}
 """Columns of a space whose machines come from a price catalog."""
 _SLACK_S = 60.0
@@ -40,7 +41,7 @@ def job_name(request: Mapping[str, Any]) -> str:
     >>> job_name({"study": "a/b", "identity": "1f", "number": 3, "run": "c0ffee"})
     'lynceus-a_b-3-c0ffee'
     """
-    study = re.sub(r"[^\w.\-]", "_", str(request["study"]), flags=re.ASCII)
+    study = re.sub(r"[^\w.\-]", "_", str(request["study"])[:_LONGEST_NAME], flags=re.ASCII)
     return f"lynceus-{study}-{request['number']}-{request['run']}"
 
 

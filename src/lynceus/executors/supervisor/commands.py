@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import sys
+import time
 from typing import Any
 
-from lynceus.executors.supervisor import files, limits, process_tree
+from lynceus.executors.supervisor import files, process_tree
+from lynceus.executors.supervisor.ending import end_by_force
 from lynceus.executors.supervisor.outcome_record import failed
 from lynceus.executors.supervisor.status import last_heartbeat_s, read_outcome, settled_outcome
 from lynceus.executors.supervisor.supervise import supervise
 
 EXIT_NO_DIRECTORY, EXIT_DISK_FULL, EXIT_USAGE = 73, 74, 64
 _MIN_FREE_BYTES = 128 * 1024
+_LAST_WORDS_S, _LAST_WORDS_POLL_S = 5.0, 0.02
+"""How long `state` waits for a supervisor that is ending, and how often it looks."""
 _USAGE = "usage: runner.pyz run DIRECTORY [FILE|-] | state DIRECTORY | cancel DIRECTORY | end DIRECTORY"
 
 
@@ -34,9 +37,9 @@ def main(arguments: list[str]) -> int:
     if command == "run":
         return run(directory, arguments[2] if len(arguments) == 3 else None)
     if command == "cancel":
-        os.close(os.open(os.path.join(directory, files.CANCEL), os.O_WRONLY | os.O_CREAT, 0o644))
+        os.close(files.open_regular(os.path.join(directory, files.CANCEL), os.O_WRONLY | os.O_CREAT))
         return 0
-    end(directory)
+    end_by_force(directory)
     return 0
 
 
@@ -60,7 +63,7 @@ def run(directory: str, source: str | None) -> int:
     environment = {**base, **given.get("environment", {})}
     for name in given.get("without", []):
         environment.pop(name, None)
-    supervise(directory, environment, list(given.get("secrets", [])), survives_signals=True)
+    supervise(directory, environment, list(given.get("secrets", [])))
     return 0
 
 
@@ -83,19 +86,14 @@ def state(directory: str) -> dict[str, Any]:
     request = files.read_json(os.path.join(directory, files.REQUEST))
     if request is None:
         return {"state": "gone", "outcome": None, "seconds": 0.0}
-    outcome = read_outcome(directory) or settled_outcome(directory, request, lambda: True)
     started = files.read_json(os.path.join(directory, files.STARTED))
+    until = time.monotonic() + _LAST_WORDS_S
+    while True:
+        outcome = read_outcome(directory) or settled_outcome(directory, request, lambda: True)
+        guarded = started is None or not process_tree.is_dead(started.get("guard", os.getpid()))
+        if outcome is not None or guarded or time.monotonic() > until:
+            break
+        time.sleep(_LAST_WORDS_POLL_S)  # a supervisor without its guard ends the run and records it
     seconds = 0.0 if started is None else last_heartbeat_s(directory, started)
     word = "ended" if outcome is not None else "prepared" if started is None else "running"
     return {"state": word, "outcome": outcome, "seconds": seconds}
-
-
-def end(directory: str) -> None:
-    """Kill all processes of the run at once, including its supervisor; `state` then settles it."""
-    request = files.read_json(os.path.join(directory, files.REQUEST)) or {}
-    started = files.read_json(os.path.join(directory, files.STARTED)) or {}
-    groups = list(started.get("groups", ()))
-    if "run" in request:
-        process_tree.kill_run(request["run"], limits.processes_in(groups))
-    with contextlib.suppress(OSError):
-        limits.remove_groups(groups)

@@ -6,6 +6,7 @@ is, when the worker that started it ends. Supervisors have their own sessions an
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import sys
 import traceback
 
 from lynceus.executors.supervisor.files import LOG
+from lynceus.executors.supervisor.masking import Secrets
 from lynceus.executors.supervisor.supervise import supervise
 
 
@@ -20,6 +22,7 @@ def main() -> None:
     """Fork a supervisor for each line."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps them
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the worker, which then closes the pipe
+    gc.freeze()  # so that supervisors, which live for one run, share our memory and do not copy it
     for line in sys.stdin.buffer:
         if os.fork() == 0:
             _become_supervisor(line)
@@ -27,19 +30,22 @@ def main() -> None:
 
 def _become_supervisor(line: bytes) -> None:
     """Never returns."""
+    secrets: list[str] = []
     try:
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         asked = json.loads(line)
+        secrets = asked["secrets"]
         devnull = os.open(os.devnull, os.O_RDWR)
         log = os.open(os.path.join(asked["directory"], LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(devnull, 0)
         os.dup2(devnull, 1)
         os.dup2(log, 2)
         os.close(log)
-        supervise(asked["directory"], asked["environment"], asked["secrets"])
+        supervise(asked["directory"], asked["environment"], secrets)
     except BaseException:
-        os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
+        hidden = Secrets(one.encode("utf-8", "surrogateescape") for one in secrets)
+        os.write(2, hidden.masked_text(traceback.format_exc()).encode("utf-8", "backslashreplace"))
         os._exit(1)
     os._exit(0)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
+import time
 
 _ROOT = "/sys/fs/cgroup"
 _PERIOD_US = 100_000
+_REMOVALS, _REMOVAL_S = 50, 0.005
+"""How often and at what intervals it is tried to remove a group whose processes were killed."""
 
 
 class Limits:
@@ -87,10 +91,21 @@ def remove_groups(groups: list[str]) -> None:
     """Kill what runs in control groups and remove their directories."""
     for group in groups:
         _write(f"{group}/cgroup.kill", "1")
-        try:
-            os.rmdir(group)
-        except OSError:
-            continue  # still busy, or removed already
+        for _ in range(_REMOVALS):
+            try:
+                os.rmdir(group)
+            except OSError as error:
+                if error.errno == errno.EBUSY:  # what was killed is still ending
+                    time.sleep(_REMOVAL_S)
+                    continue
+            break
+
+
+def groups_of(run: str) -> list[str]:
+    """The control groups of a run, as far as they are beside our own."""
+    return [
+        group for group in (f"{parent}/lynceus-{run}" for parent in set(_own_groups().values())) if os.path.isdir(group)
+    ]
 
 
 def processes_in(groups: list[str]) -> set[int]:
@@ -98,7 +113,7 @@ def processes_in(groups: list[str]) -> set[int]:
     found: set[int] = set()
     for group in groups:
         try:
-            with open(f"{group}/cgroup.procs", encoding="ascii") as file:
+            with open(f"{group}/cgroup.procs", encoding="utf-8") as file:
                 found |= {int(line) for line in file}
         except (OSError, ValueError):
             continue
@@ -138,7 +153,7 @@ def with_controllers(inside: str, mount: str) -> str | None:
     group = inside
     while group.startswith(mount):
         try:
-            with open(f"{group}/cgroup.subtree_control", encoding="ascii") as file:
+            with open(f"{group}/cgroup.subtree_control", encoding="utf-8") as file:
                 if {"cpu", "memory"} <= set(file.read().split()):
                     return group
         except OSError:
@@ -176,7 +191,7 @@ def _counter(path: str | None, name: str) -> int:
     if path is None:
         return 0
     try:
-        with open(path, encoding="ascii") as file:
+        with open(path, encoding="utf-8") as file:
             for line in file:
                 key, _, value = line.partition(" ")
                 if key == name:

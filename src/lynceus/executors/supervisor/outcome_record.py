@@ -16,7 +16,7 @@ class _Always(TypedDict):
     reason: Reason | None
     """None unless the run failed."""
     seconds: float
-    """How long the job ran."""
+    """How long the job really ran, until it ended or was told to stop; perhaps longer than its timeout."""
     metrics: dict[str, float]
     trace: list[tuple[float, float]]
     """(seconds, progress) pairs."""
@@ -32,17 +32,19 @@ class OutcomeRecord(_Always, total=False):
     node: str
     began_s: float
     """Seconds since the epoch; only where a supervisor ran the job."""
+    stopping_s: float
+    """From when the job was told to stop until its last process was gone: the grace period, or less."""
     exit: int
     """The job's exit code, or minus the signal that killed it."""
     outside: bool
     """Whether something outside Lynceus stopped the job: a scheduler may know why."""
+    free: bool
+    """Whether the run is not charged, not even a boot: it never started, or there was no machine."""
 
     boots: bool
     """SkyPilot: whether a machine was really started for the run."""
     extra_s: float
     """SkyPilot: seconds that are charged beyond `seconds`."""
-    free: bool
-    """SkyPilot: whether the run is not charged, because there was no machine."""
     cluster: str
     until_s: float
     """SkyPilot: when the machine was last known to exist, seconds since the epoch."""
@@ -55,9 +57,14 @@ def failed(detail: str, *, reason: Reason = "infra", seconds: float = 0.0) -> Ou
     return {**_ended("failed", seconds), "reason": reason, "detail": detail}
 
 
-def timed_out(seconds: float) -> OutcomeRecord:
-    """The record of a run that was stopped by its timeout."""
-    return _ended("capped", seconds)
+def not_started(detail: str, *, reason: Reason = "infra") -> OutcomeRecord:
+    """The record of a run that never started, and so costs nothing."""
+    return {**failed(detail, reason=reason), "free": True}
+
+
+def timed_out(seconds: float, detail: str = "") -> OutcomeRecord:
+    """The record of a run that was stopped by its timeout, or ended after it."""
+    return {**_ended("capped", seconds), "detail": detail}
 
 
 def finished(seconds: float) -> OutcomeRecord:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
-MASK = b"***"
-_SHORTEST_SECRET = 4
-"""Masking shorter secrets would mask ordinary text."""
+from lynceus.executors.supervisor.files import open_regular, read_regular
+from lynceus.executors.supervisor.masking import Secrets
 
 
 class Output:
     """Writes one stream to `path`: the first half of `max_bytes`; what follows goes to `path.tail`, which is rotated."""
 
-    def __init__(self, path: str, max_bytes: int, secrets: Iterable[bytes] = ()) -> None:
+    def __init__(self, path: str, max_bytes: int, secrets: Secrets | None = None) -> None:
         self._path, self._half = path, max(max_bytes // 2, 1)
-        self._secrets = sorted((one for one in secrets if len(one) >= _SHORTEST_SECRET), key=len, reverse=True)
+        self._secrets = secrets or Secrets()
         self._held = b""
-        self._head = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._head = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._tail: int | None = None
         self._written = self._in_tail = self._dropped = 0
         self.problem = ""
@@ -26,24 +24,12 @@ class Output:
     def write(self, data: bytes, *, last: bool = False) -> None:
         """Save some bytes. A secret that arrives in two pieces is masked, too."""
         data = self._held + data
-        self._held = b""
-        for secret in self._secrets:
-            data = data.replace(secret, MASK)
-        if self._secrets and not last:
-            keep = self._possible_secret(data)
-            data, self._held = data[: len(data) - keep], data[len(data) - keep :]
+        keep = 0 if last else self._secrets.unsettled(data)
+        data, self._held = data[: len(data) - keep], data[len(data) - keep :]
         try:
-            self._save(data)
+            self._save(self._secrets.masked(data))
         except OSError as error:  # a full disk must not stop the job
             self.problem = self.problem or f"its output could not be saved: {error.strerror}"
-
-    def _possible_secret(self, data: bytes) -> int:
-        """How many bytes at the end may be the start of a secret."""
-        longest = len(self._secrets[0]) - 1
-        for size in range(min(longest, len(data)), 0, -1):
-            if any(secret.startswith(data[-size:]) for secret in self._secrets):
-                return size
-        return 0
 
     def _save(self, data: bytes) -> None:
         room = self._half - self._written
@@ -52,7 +38,7 @@ class Output:
             data = data[room:]
         while data:
             if self._tail is None:
-                self._tail = os.open(f"{self._path}.tail", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                self._tail = open_regular(f"{self._path}.tail", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
                 self._in_tail = 0
             count = os.write(self._tail, data[: self._half - self._in_tail])
             self._in_tail += count
@@ -75,7 +61,7 @@ class Output:
         if self._tail is not None:
             os.close(self._tail)
         try:
-            end = b"".join(_read(f"{self._path}{suffix}") for suffix in (".older", ".tail"))
+            end = b"".join(_saved(f"{self._path}{suffix}") for suffix in (".older", ".tail"))
             dropped = self._dropped + max(len(end) - self._half, 0)
             if dropped:
                 os.write(self._head, b"\n[... %d bytes left out ...]\n" % dropped)
@@ -90,13 +76,12 @@ class Output:
 
 def read_output(path: str) -> bytes:
     """What is saved of a stream, while the job runs or afterwards."""
-    end = b"".join(_read(f"{path}{suffix}") for suffix in (".older", ".tail"))
-    return _read(path) + (b"\n[... some bytes may be missing here ...]\n" + end if end else b"")
+    end = b"".join(_saved(f"{path}{suffix}") for suffix in (".older", ".tail"))
+    return _saved(path) + (b"\n[... some bytes may be missing here ...]\n" + end if end else b"")
 
 
-def _read(path: str) -> bytes:
+def _saved(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
+        return read_regular(path) or b""
+    except OSError:
         return b""

@@ -1,81 +1,150 @@
-"""What a job reports: JSON lines in a file, marked lines in its output, or, for jobs that cannot be changed, matches of expressions."""
+"""What a job reports: JSON lines in a file, marked lines in its output, or, for jobs that cannot be changed, matches of expressions.
+
+A job can write anything, at any rate. So everything here is bounded, text is masked and cleaned where it enters, and what is not
+understood is noted and left out.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import stat
+import time
+
+from lynceus.executors.supervisor.masking import Secrets
+from lynceus.executors.supervisor.time_limit import OutOfTimeError, time_limit
+from lynceus.trial.text import clean_line, clean_name
 
 MARK = b"::lynceus "
 _MAX_LINE_BYTES = 65536
 _MAX_POINTS = 4096
-_READ_BYTES = 1 << 20
+_MAX_METRICS = 1000
+_MAX_NOTES = 8
+_READ_BYTES = 65536
 """How much of the result file is read at a time."""
+_READ_S = 0.025
+"""How long the result file is read before something else has its turn; the rest is read later."""
+_LAST_BYTES = 1 << 20
+"""How much of what was not yet read is read at the end. The last values count, so it is the end of the file."""
+_SEARCH_S = 0.25
+"""Processor time that one expression may use for one piece of output (64 KiB), which should take milliseconds."""
+
+
+class _RepeatedError(ValueError):
+    """A JSON object that has the same name twice."""
 
 
 class Reports:
     """Metrics (the last value counts) and progress over time, collected while the job runs. Invalid lines are noted but not fatal."""
 
-    def __init__(self, result_file: str, patterns: dict[str, str]) -> None:
+    def __init__(self, result_file: str, patterns: dict[str, str], secrets: Secrets | None = None) -> None:
         self._result_file, self._position, self._rest = result_file, 0, b""
+        self._cut = False
+        """Whether the beginning of the current line was dropped."""
         self._lines: dict[str, bytes] = {}
         self._patterns = {name: re.compile(pattern.encode()) for name, pattern in patterns.items()}
+        self._secrets = secrets or Secrets()
+        self._notes: dict[str, str] = {}
+        """The first note of each kind."""
         self.metrics: dict[str, float] = {}
         self.trace: list[tuple[float, float]] = []
-        self.problem = ""
-        """The first report that could not be read, and why."""
+
+    @property
+    def problem(self) -> str:
+        """What was left out, and why; empty if nothing was."""
+        return "; ".join(self._notes.values())
 
     def add_output(self, stream: str, data: bytes, seconds: float) -> None:
         """Read some bytes of a stream."""
         *lines, rest = (self._lines.get(stream, b"") + data).split(b"\n")
         self._lines[stream] = rest[-_MAX_LINE_BYTES:]
-        for line in lines:
-            self._add_line(line, seconds)
+        self._add_lines(lines, seconds)
 
-    def read_file(self, seconds: float) -> None:
-        """Read what is new in the result file."""
+    def read_file(self, seconds: float, *, at_end: bool = False) -> None:
+        """Read what is new in the result file, for a moment; at the end all that is left, up to a limit."""
         try:
-            with open(self._result_file, "rb") as file:
-                file.seek(self._position)
-                while data := file.read(_READ_BYTES):
-                    self._position += len(data)
-                    *lines, rest = (self._rest + data).split(b"\n")
-                    self._rest = rest[-_MAX_LINE_BYTES:]
-                    for line in lines:
-                        self._add_json(line, seconds)
+            descriptor = os.open(self._result_file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except FileNotFoundError:
             return
+        except OSError as error:  # a symbolic link, among others
+            self._note("file", f"reports were ignored (the result file could not be read: {error.strerror})")
+            return
+        try:
+            found = os.fstat(descriptor)
+            if stat.S_ISREG(found.st_mode):
+                self._read_new(descriptor, found.st_size, seconds, at_end=at_end)
+            else:
+                self._note("file", "reports were ignored (the result file is not a regular file)")
         except OSError as error:
-            self._ignored(f"the result file could not be read: {error.strerror}")
+            self._note("file", f"reports were ignored (the result file could not be read: {error.strerror})")
+        finally:
+            os.close(descriptor)
+
+    def _read_new(self, descriptor: int, size: int, seconds: float, *, at_end: bool) -> None:
+        if size < self._position:  # the job wrote it anew
+            self._position, self._rest, self._cut = 0, b"", False
+        if at_end and size - self._position > _LAST_BYTES:
+            left_out = size - self._position - _LAST_BYTES
+            self._note("left out", f"{left_out} bytes of reports were left out, because there were too many")
+            self._position, self._rest, self._cut = size - _LAST_BYTES, b"", True
+        os.lseek(descriptor, self._position, os.SEEK_SET)
+        until = time.monotonic() + _READ_S
+        # At most what there was when we began: a process that could not be killed may still write.
+        while self._position < size and (at_end or time.monotonic() < until):
+            data = os.read(descriptor, min(_READ_BYTES, size - self._position))
+            if not data:
+                return
+            self._position += len(data)
+            *lines, rest = (self._rest + data).split(b"\n")
+            if lines and self._cut:
+                lines[0], self._cut = b"", False
+            if len(rest) > _MAX_LINE_BYTES:
+                rest, self._cut = b"", True
+                self._ignored("a line of more than 64 KiB")
+            self._rest = rest
+            for line in lines:
+                self._add_json(line, seconds)
 
     def finish(self, seconds: float) -> None:
         """Read the last lines, which may lack a newline."""
-        self.read_file(seconds)
-        self._add_json(self._rest, seconds)
+        self.read_file(seconds, at_end=True)
+        if not self._cut:
+            self._add_json(self._rest, seconds)
         for rest in self._lines.values():
-            self._add_line(rest, seconds)
+            self._add_lines([rest], seconds)
         self._rest, self._lines = b"", {}
 
-    def _add_line(self, line: bytes, seconds: float) -> None:
-        line = line.rstrip(b"\r")
-        if line.startswith(MARK):
-            self._add_json(line[len(MARK) :], seconds)
-        for name, pattern in self._patterns.items():
-            if (match := pattern.search(line)) is not None:
-                self._add(name, match.group(1).decode("utf-8", "replace"), seconds)
+    def _add_lines(self, lines: list[bytes], seconds: float) -> None:
+        for line in lines:
+            if line.startswith(MARK):
+                self._add_json(line[len(MARK) :].rstrip(b"\r"), seconds)
+        for name, pattern in list(self._patterns.items()):
+            try:
+                with time_limit(_SEARCH_S):
+                    matches = [found for line in lines if (found := pattern.search(line.rstrip(b"\r"))) is not None]
+            except OutOfTimeError:
+                del self._patterns[name]
+                self._note(name, f"the expression of {name} was given up, because it took too long on some output")
+                continue
+            for match in matches:
+                self._add(name, (match.group(1) or b"").decode("utf-8", "replace"), seconds)
 
     def _add_json(self, line: bytes, seconds: float) -> None:
         if not line.strip():
             return
         try:
-            values = json.loads(line)
+            values = json.loads(line, object_pairs_hook=_once)
             if not isinstance(values, dict):
                 raise ValueError
+        except _RepeatedError:
+            self._ignored("the same name twice in one JSON object")
         except (ValueError, RecursionError):
-            self._ignored(f"not a JSON object: {line[:80].decode('utf-8', 'replace')}")
-            return
-        for name, value in values.items():
-            self._add(name, value, seconds)
+            self._ignored(f"not a JSON object: {self._quoted(line.decode('utf-8', 'replace'), 80)}")
+        else:
+            for name, value in values.items():
+                self._add(clean_name(self._secrets.masked_text(name)), value, seconds)
 
     def _add(self, name: str, value: object, seconds: float) -> None:
         try:
@@ -83,13 +152,31 @@ class Reports:
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
-            self._ignored(f"{name} is {str(value)[:40]!r}, not a finite number")
-        elif name != "progress":
-            self.metrics[name] = number
-        else:
+            shown = "several values" if isinstance(value, (dict, list)) else repr(self._quoted(str(value), 40))
+            self._ignored(f"{name} is {shown}, not a finite number")
+        elif name == "progress":
             self.trace.append((seconds, number))
             if len(self.trace) > _MAX_POINTS:
                 self.trace = self.trace[::2]
+        elif name in self.metrics or name in self._patterns or len(self.metrics) < _MAX_METRICS:
+            self.metrics[name] = number
+        else:
+            self._note("metrics", f"only the first {_MAX_METRICS} metrics were kept")
+
+    def _quoted(self, text: str, longest: int) -> str:
+        """Masked first, because a part of a secret is not recognised."""
+        return clean_line(self._secrets.masked_text(text), longest)
 
     def _ignored(self, why: str) -> None:
-        self.problem = self.problem or f"one report was ignored ({why})"
+        self._note("report", f"one report was ignored ({why})")
+
+    def _note(self, kind: str, note: str) -> None:
+        if len(self._notes) < _MAX_NOTES:
+            self._notes.setdefault(kind, note)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _RepeatedError
+    return found

@@ -13,9 +13,12 @@ from typing import Any
 
 from lynceus.executors.supervisor import files, process_tree
 from lynceus.executors.supervisor.limits import Limits
+from lynceus.executors.supervisor.masking import Secrets
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord, failed, finished, timed_out
 from lynceus.executors.supervisor.output import Output
 from lynceus.executors.supervisor.reports import Reports
+from lynceus.executors.supervisor.timeline import Timeline
+from lynceus.trial.text import clean_line
 
 RETRY_EXIT = 75
 """EX_TEMPFAIL of sysexits.h: a temporary failure, try again."""
@@ -24,6 +27,10 @@ PREEMPTED_EXIT = 85
 _CHUNK_BYTES = 65536
 _HEARTBEAT_S = 1.0
 _SLOWEST_TICK_S = 0.25
+_LATE_S = 0.25
+"""How much later than its timeout a run may be stopped before its outcome says so."""
+_FULL_PIPE_READS = 32
+"""At the end a pipe holds no more than so many chunks, unless a process that could not be killed still writes."""
 _RESERVED_BYTES = 64 * 1024
 """Disk space for the outcome, reserved at the start."""
 _OUTSIDE_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
@@ -39,72 +46,109 @@ class StopCause(enum.Enum):
     CANCEL = enum.auto()
     SIGNAL = enum.auto()
     """The supervisor itself received a signal, from a scheduler for example."""
+    NO_DIRECTORY = enum.auto()
+    """The run directory was removed or replaced: nobody can see the run any more."""
+    NO_GUARD = enum.auto()
+    """The guard was killed: the timeout would no longer hold for certain."""
 
 
 class Run:
     """The job's process, its pipes, its clock."""
 
     def __init__(
-        self, directory: str, request: dict[str, Any], environment: dict[str, str], secrets: list[bytes]
+        self,
+        directory: str,
+        request: dict[str, Any],
+        environment: dict[str, str],
+        secrets: Secrets,
+        timeline: Timeline,
+        lock: int,
     ) -> None:
         self._directory, self._request, self._environment = directory, request, environment
+        self._secrets, self._time, self._lock, self._guard = secrets, timeline, lock, os.getppid()
         timeout_s = request["cap_s"]
         self._timeout_s: float = float("inf") if timeout_s is None else float(timeout_s)
         self._grace_s: float = request["grace_s"]
         self._limits = Limits(request["run"], request.get("cpus"), request.get("memory_bytes"), request["number"])
-        self._reports = Reports(self._path(files.RESULT), request.get("patterns", {}))
+        self._reports = Reports(self._path(files.RESULT), request.get("patterns", {}), secrets)
         size = request["output_bytes"]
         self._outputs = {name: Output(self._path(name), size, secrets) for name in (files.STDOUT, files.STDERR)}
         self._tails = {files.STDOUT: b"", files.STDERR: b""}
         self._pipes: dict[int, str] = {}
-        self._began = self._heartbeat = 0.0
+        self._looked = self._heartbeat = 0.0
         self._stop_cause: StopCause | None = None
         """Set when the job is told to stop."""
         self._signal = ""
         """The name of the signal that the supervisor received."""
-        self._stopped_s: float | None = None
-        """When the job was told to stop, in seconds since its start."""
 
     def stop_on_signal(self, number: int, frame: object) -> None:
         """A signal handler: stops the job."""
         self._signal = signal.Signals(number).name
 
-    def execute(self) -> OutcomeRecord | None:
-        """Run the job to its end; None if another supervisor, perhaps on another machine, started it first."""
-        began_s, node = time.time(), os.uname().nodename
+    def execute(self, told: int) -> OutcomeRecord | None:
+        """Run the job to its end; None if another supervisor, perhaps on another machine, started it first.
+
+        `told` is where the guard is told that the job has begun.
+        """
+        began_s = time.time()
         with contextlib.suppress(OSError):
             files.reserve(self._path(files.ROOM), _RESERVED_BYTES)
         self._open_heartbeat()
-        started = {"v": 1, "pid": os.getpid(), "began_s": began_s, "groups": self._limits.groups, "node": node}
-        if not files.write_once(self._path(files.STARTED), started):
+        if not files.write_once(self._path(files.STARTED), self._started(began_s)):
             self._limits.remove()
             return None
-        self._began = time.monotonic()
+        self._time.began = time.monotonic()
         process, start_error = self._start()
+        if process is not None:
+            self._time.job = float(process)
+            os.write(told, b"!")
         # In parallel with the job, not before it: a slow disk must neither delay nor lengthen a short run.
         _thread.start_new_thread(files.sync, (self._path(files.STARTED),))
-        status = None
-        if process is not None:
-            status = self._watch(process)
-        seconds = time.monotonic() - self._began
+        status = None if process is None else self._watch(process)
+        self._time.ended = self._time.ended or time.monotonic()
         all_killed = process_tree.kill_descendants()
+        self._time.gone = self._time.beat = time.monotonic()
+        return {
+            **self._outcome(status, start_error, all_killed=all_killed),
+            "node": os.uname().nodename,
+            "began_s": began_s,
+            "metrics": self._reports.metrics,
+            "trace": self._reports.trace,
+        }
+
+    def _started(self, began_s: float) -> dict[str, Any]:
+        """What `started.json` says."""
+        return {
+            "v": 1,
+            "pid": os.getpid(),
+            "guard": self._guard,
+            "began_s": began_s,
+            "monotonic_s": time.monotonic(),
+            "boot": files.boot_id(),
+            "groups": self._limits.groups,
+            "node": os.uname().nodename,
+        }
+
+    def _outcome(self, status: int | None, start_error: str, *, all_killed: bool) -> OutcomeRecord:
+        """How the run ended and what it wrote last; all its processes are gone. `status` is None if it could not be started."""
+        line, ended = self._time, self._time.ended
+        told = line.stopped if line.stopped < ended else 0.0
+        if not told:  # perhaps it ended by itself before it could be told
+            self._stop_cause = None
+        seconds = (told or ended) - line.began
         self._drain(seconds)
         self._limits.remove()
         for output in self._outputs.values():
             output.close()
         record = self._record(status, seconds, start_error)
+        record["seconds"] = seconds
+        if told:
+            record["stopping_s"] = line.gone - told
         notes = [record["detail"], self._reports.problem, *(one.problem for one in self._outputs.values())]
         if not all_killed:
             notes.append("one of its processes could not be killed")
-        return {
-            **record,
-            "node": node,
-            "began_s": began_s,
-            "seconds": min(seconds if self._stopped_s is None else self._stopped_s, self._timeout_s),
-            "metrics": self._reports.metrics,
-            "trace": self._reports.trace,
-            "detail": "; ".join(dict.fromkeys(note for note in notes if note)),
-        }
+        record["detail"] = clean_line(self._secrets.masked_text("; ".join(dict.fromkeys(filter(None, notes)))))
+        return record
 
     def _start(self) -> tuple[int | None, str]:
         """The job's process, or None and why it could not be started."""
@@ -117,7 +161,7 @@ class Run:
             self._become_job(parent, to_out, to_err, write_error)
         for descriptor in (to_out, to_err, write_error):
             os.close(descriptor)
-        start_error = os.read(read_error, _CHUNK_BYTES).decode("utf-8", "replace")
+        start_error = self._secrets.masked(os.read(read_error, _CHUNK_BYTES)).decode("utf-8", "replace")
         os.close(read_error)
         self._pipes = {out: files.STDOUT, err: files.STDERR}
         for descriptor in self._pipes:
@@ -136,6 +180,7 @@ class Run:
             os.setsid()
             process_tree.die_with_parent(parent)
             self._limits.enter()
+            process_tree.prefer_for_oom_kill()
             os.chdir(where)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(out, 1)
@@ -145,9 +190,9 @@ class Run:
             os.execvpe(command[0], command, self._environment)
         except OSError as error:
             what = where if error.filename == where else command[0]
-            os.write(write_error, f"{what!r} cannot be started: {error.strerror}".encode())
+            os.write(write_error, f"{what!r} cannot be started: {error.strerror}".encode("utf-8", "replace"))
         except BaseException as error:
-            os.write(write_error, f"{command[0]!r} cannot be started: {error}".encode())
+            os.write(write_error, f"{command[0]!r} cannot be started: {error}".encode("utf-8", "replace"))
         os._exit(127)
 
     def _watch(self, process: int) -> int:
@@ -156,13 +201,15 @@ class Run:
         poll = select.poll()
         for descriptor in (*self._pipes, *watched):
             poll.register(descriptor, select.POLLIN)
-        kill_at = float("inf")
         while True:
-            now = time.monotonic() - self._began
-            tick = min(max(0.05 * now, 0.01), _SLOWEST_TICK_S)
-            until = kill_at if self._stop_cause else self._timeout_s
-            ready = {fd for fd, _ in poll.poll(max(min(tick, until - now), 0.0) * 1000)}
-            now = time.monotonic() - self._began
+            now = self._seconds()
+            stopped = self._time.stopped
+            due = stopped - self._time.began + self._grace_s if stopped else self._timeout_s
+            look_at = self._looked + min(max(0.05 * now, 0.01), _SLOWEST_TICK_S)
+            look_at = min(look_at, due) if due > self._looked else look_at
+            ready = {fd for fd, _ in poll.poll(max(look_at - now, 0.0) * 1000)}
+            now = self._seconds()
+            self._time.beat = time.monotonic()
             for descriptor in ready & set(self._pipes):
                 if not self._read(descriptor, now):
                     poll.unregister(descriptor)
@@ -172,20 +219,37 @@ class Run:
                     for descriptor in watched:
                         os.close(descriptor)
                     return status
-            self._reports.read_file(now)
-            self._write_heartbeat(now)
-            if self._stop_cause is None and (cause := self._cause_to_stop(now)):
-                self._stop_cause, self._stopped_s = cause, now
-                kill_at = now + self._grace_s
-                process_tree.signal_all(process_tree.descendants(os.getpid()), signal.SIGTERM)
-            elif now >= kill_at:
-                process_tree.signal_all(process_tree.descendants(os.getpid()), signal.SIGKILL)
+            now = self._seconds()
+            if now >= look_at:
+                self._looked = now
+                self._look(now)
+
+    def _look(self, now: float) -> None:
+        """What is done from time to time: read reports, say that we live, stop the job if there is a cause to."""
+        self._reports.read_file(now)
+        self._write_heartbeat(now)
+        if not self._time.stopped:
+            if (cause := self._cause_to_stop(now)) is None:
+                return
+            self._stop_cause, self._time.stopped = cause, time.monotonic()
+            process_tree.signal_all(process_tree.descendants(os.getpid()), signal.SIGTERM)
+        at_once = self._stop_cause in (StopCause.NO_DIRECTORY, StopCause.NO_GUARD)
+        if at_once or time.monotonic() >= self._time.stopped + self._grace_s:
+            process_tree.signal_all(process_tree.descendants(os.getpid()), signal.SIGKILL)
+
+    def _seconds(self) -> float:
+        """How long the job has run."""
+        return time.monotonic() - self._time.began
 
     def _cause_to_stop(self, now: float) -> StopCause | None:
         if now >= self._timeout_s:
             return StopCause.TIMEOUT
+        if os.getppid() != self._guard:
+            return StopCause.NO_GUARD
         if os.path.exists(self._path(files.CANCEL)):
             return StopCause.CANCEL
+        if not files.is_same(self._path(files.LOCK), self._lock):
+            return StopCause.NO_DIRECTORY
         return StopCause.SIGNAL if self._signal else None
 
     def _read(self, descriptor: int, seconds: float) -> bool:
@@ -205,8 +269,9 @@ class Run:
     def _drain(self, seconds: float) -> None:
         for descriptor in self._pipes:
             with contextlib.suppress(OSError):
-                while select.select([descriptor], [], [], 0)[0] and self._read(descriptor, seconds):
-                    pass
+                for _ in range(_FULL_PIPE_READS):
+                    if not (select.select([descriptor], [], [], 0)[0] and self._read(descriptor, seconds)):
+                        break
             os.close(descriptor)
         self._reports.finish(seconds)
 
@@ -216,12 +281,27 @@ class Run:
             return failed(start_error, reason="job")
         if self._stop_cause is StopCause.CANCEL:
             return failed(f"cancelled after {seconds:.1f} s", reason="user")
-        if self._stop_cause is StopCause.TIMEOUT:
-            return timed_out(seconds)
+        if seconds >= self._timeout_s:
+            return timed_out(seconds, self._overrun(seconds - self._timeout_s))
         if self._stop_cause is StopCause.SIGNAL:
             return {**failed(f"stopped from outside by {self._signal} after {seconds:.1f} s"), "outside": True}
+        if self._stop_cause is StopCause.NO_DIRECTORY:
+            return failed(f"stopped after {seconds:.1f} s, because its run directory was removed")
+        if self._stop_cause is StopCause.NO_GUARD:
+            detail = f"stopped after {seconds:.1f} s, because the process that guards its timeout was killed"
+            return {**failed(detail), "outside": True}
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         return finished(seconds) if code == 0 else {**self._failure(code), "exit": code}
+
+    def _overrun(self, late_s: float) -> str:
+        """What the user should know about a run that was stopped late, or not at all."""
+        if late_s < _LATE_S:
+            return ""
+        if not self._time.stopped:
+            return f"it ended by itself {late_s:.1f} s after its timeout: its supervisor had been suspended"
+        if self._time.stopped_by_guard:
+            return f"stopped {late_s:.1f} s after its timeout, because its supervisor did not answer"
+        return f"stopped {late_s:.1f} s after its timeout, because its supervisor was suspended or the machine was busy"
 
     def _failure(self, code: int) -> OutcomeRecord:
         """Why a job with this exit code (minus the signal, if one killed it) failed."""
@@ -250,11 +330,10 @@ class Run:
     def _last_error_line(self) -> str:
         """The last line of standard error, after a colon; empty if there is none. Secrets are masked: it is read from the saved output."""
         saved = ""
-        with contextlib.suppress(OSError), open(self._path(files.STDERR), "rb") as file:
-            file.seek(max(os.path.getsize(file.name) - 4096, 0))
-            saved = file.read().decode("utf-8", "replace")
-        lines = [line.strip() for line in saved.splitlines() if line.strip()]
-        return f": {lines[-1][:200]}" if lines else ""
+        with contextlib.suppress(OSError):
+            saved = (files.read_regular(self._path(files.STDERR), 4096) or b"").decode("utf-8", "replace")
+        lines = [line for line in saved.split("\n") if line.strip()]
+        return f": {clean_line(lines[-1], 200)}" if lines else ""
 
     def _write_heartbeat(self, now: float) -> None:
         """Write how long the run has lasted, by our own clock: clocks of other machines may differ."""
@@ -264,7 +343,7 @@ class Run:
                 os.pwrite(self._alive, b"%-20.3f\n" % now, 0)
 
     def _open_heartbeat(self) -> None:
-        self._alive = os.open(self._path(files.ALIVE), os.O_WRONLY | os.O_CREAT, 0o644)
+        self._alive = os.open(self._path(files.ALIVE), os.O_WRONLY | os.O_CREAT, 0o600)
         with contextlib.suppress(OSError):
             os.pwrite(self._alive, b"%-20.3f\n" % 0.0, 0)
 

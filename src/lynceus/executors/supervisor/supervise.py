@@ -5,59 +5,90 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import sys
 import time
+import traceback
+from typing import Any
 
-from lynceus.executors.supervisor import files, process_tree
+from lynceus.executors.supervisor import files
+from lynceus.executors.supervisor.guard import SIGNALS, Guard
+from lynceus.executors.supervisor.masking import Secrets
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord
 from lynceus.executors.supervisor.run import Run
+from lynceus.executors.supervisor.status import supervisor_died
+from lynceus.executors.supervisor.timeline import Timeline
 
 _FULL_DISK_S = 0.5
 _LOCK_POLL_S = 0.002
 _FEWEST_POINTS = 64
 
 
-def supervise(
-    directory: str, environment: dict[str, str], secrets: list[str], *, survives_signals: bool = False
-) -> None:
+def supervise(directory: str, environment: dict[str, str], secrets: list[str]) -> None:
     """Run the request of a directory, unless another supervisor does or has done so.
 
-    With `survives_signals`, SIGTERM stops the job but not the supervisor: where a scheduler stops runs, the supervisor must stay alive
-    to record the outcome.
+    This process becomes the guard of the run, and its child the supervisor. SIGTERM, to either of them, stops the job but neither of
+    them: where a scheduler stops runs, the outcome must still be recorded.
     """
     lock = _acquire(directory)
     if lock is None:
-        return None
-    path = os.path.join
-    request = files.read_json(path(directory, files.REQUEST))
+        return
+    request = files.read_json(os.path.join(directory, files.REQUEST))
     if request is None:
-        return None
-    process_tree.adopt_orphans()
+        return
+    masking = Secrets(one.encode("utf-8", "surrogateescape") for one in secrets)
+    guard = Guard(request)
+
+    def run_it(told: int) -> None:
+        try:
+            _run(directory, request, environment, masking, guard.timeline, lock, told)
+        except BaseException:
+            sys.stderr.write(masking.masked_text(traceback.format_exc()))
+            sys.stderr.flush()
+            raise
+
+    code = guard.watch(run_it)
+    if code != 0 and not os.path.exists(os.path.join(directory, files.OUTCOME)):
+        outcome = supervisor_died(directory, request, timeline=guard.timeline, code=code)
+        _write_outcome(directory, lock, outcome, guard.timeline)
+
+
+def _run(
+    directory: str,
+    request: dict[str, Any],
+    environment: dict[str, str],
+    secrets: Secrets,
+    timeline: Timeline,
+    lock: int,
+    told: int,
+) -> None:
+    """In the supervisor's process: run the job and record its outcome."""
+    path = os.path.join
     paths = {"LYNCEUS_PARAMS": path(directory, files.PARAMS), "LYNCEUS_RESULT": path(directory, files.RESULT)}
-    masked = [one.encode("utf-8", "surrogateescape") for one in secrets]
-    run = Run(directory, request, {**environment, **paths}, masked)
-    if survives_signals:
-        for which in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(which, run.stop_on_signal)
-    outcome = run.execute()
-    return None if outcome is None else _write_outcome(directory, lock, outcome)
+    run = Run(directory, request, {**environment, **paths}, secrets, timeline, lock)
+    for which in SIGNALS:
+        signal.signal(which, run.stop_on_signal)
+    outcome = run.execute(told)
+    if outcome is not None:
+        _write_outcome(directory, lock, outcome, timeline)
 
 
-def _write_outcome(directory: str, lock: int, outcome: OutcomeRecord) -> None:
+def _write_outcome(directory: str, lock: int, outcome: OutcomeRecord, timeline: Timeline) -> None:
     """Write the outcome into its reserved space. If there is none or it is too small, shorten the trace, then wait for a full disk.
 
-    Gives up only if the directory was deleted, and our lock in it: then no reader is left.
+    Gives up only if the directory was removed or replaced: then no reader is left.
     """
-    path = os.path.join(directory, files.OUTCOME)
-    while True:
+    path, room = os.path.join(directory, files.OUTCOME), os.path.join(directory, files.ROOM)
+    while files.is_same(os.path.join(directory, files.LOCK), lock):
+        timeline.beat = time.monotonic()
         try:
-            if os.path.exists(os.path.join(directory, files.ROOM)):
-                files.write_reserved(os.path.join(directory, files.ROOM), path, outcome)
+            files.set_aside(room)
+            if os.path.exists(room):
+                files.write_reserved(room, path, outcome)
             else:
                 files.write_once(path, outcome)
-            return files.sync(path)
+            files.sync(path)
+            return
         except OSError:
-            if not os.fstat(lock).st_nlink:
-                return None
             if len(outcome["trace"]) > _FEWEST_POINTS:
                 outcome["trace"] = outcome["trace"][::2]
             else:

@@ -76,7 +76,7 @@ class JobFile(Section):
         default={}, description="metrics of jobs that cannot be changed: a regular expression with one group each"
     )
     policy: str | dict[str, Any] = Field(default="lynceus", description="a named policy, or one composed of parts")
-    seed: int = Field(default=0, ge=0, description="the random seed: the same seed makes the same decisions")
+    seed: int = Field(default=0, ge=0, lt=2**63, description="the random seed: the same seed makes the same decisions")
     baseline: dict[str, Any] | None = Field(
         default=None, description="the configuration used until now, to compare the best one with"
     )
@@ -95,8 +95,9 @@ class JobFile(Section):
             for name, advice in _FOREIGN_FIELDS.items():
                 if name in value and name not in cls.model_fields:
                     raise ValueError(f"'{name}' is not used here; {advice}")
-            if isinstance(value.get("secrets"), list):
-                value = {**value, "secrets": {name: f"env:{name}" for name in value["secrets"]}}
+            names = value.get("secrets")
+            if isinstance(names, list) and all(isinstance(name, str) for name in names):
+                value = {**value, "secrets": {name: f"env:{name}" for name in names}}
         return value
 
     @field_validator("name")

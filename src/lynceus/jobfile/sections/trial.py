@@ -37,7 +37,7 @@ class TrialSection(Section):
         le=20,
         description="reruns of the best configuration to confirm it, from a reserved part of the budget",
     )
-    grace: Duration = Field(default=10.0, description="between SIGTERM and SIGKILL")
+    grace: Duration = Field(default=10.0, description="between SIGTERM and SIGKILL; reserved, and charged if used")
     max_failures: int = Field(default=5, ge=1, description="consecutive failures after which the study pauses")
 
     @field_validator("timeout", mode="before")

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from lynceus.errors import InputError
 from lynceus.jobfile.yaml.errors import first_error
 from lynceus.jobfile.yaml.lines import MAX_BYTES, Path, Tree, read_tree
+from lynceus.space.user_file import read_file
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -28,15 +29,13 @@ class Document:
         """Read a file; it must hold a mapping of fields."""
         name = str(path)
         try:
-            raw = pathlib.Path(path).read_bytes()
+            raw = read_file(path, MAX_BYTES)
         except FileNotFoundError:
             raise InputError(f"{name}: there is no such file; give the path of a YAML file.") from None
         except IsADirectoryError:
             raise InputError(f"{name}: this is a folder; give the path of a YAML file.") from None
         except OSError as error:
             raise InputError(f"{name}: the file cannot be read: {error.strerror}.") from None
-        if len(raw) > MAX_BYTES:
-            raise InputError(f"{name}: the file has {len(raw):,} bytes; a document has at most {MAX_BYTES:,}.")
         try:
             text = raw.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -74,8 +73,10 @@ class Document:
         try:
             return model.model_validate(self.tree.value)
         except ValidationError as error:
+            from lynceus.storage.sql.address import hide_passwords  # with SQLAlchemy, which valid documents do not need
+
             path, message = first_error(error, model, self.tree.value)
-            raise InputError(f"{self.at(*path)}: {message}") from None
+            raise InputError(f"{self.at(*path)}: {hide_passwords(message)}") from None
 
 
 def read_document(path: str | pathlib.Path, model: type[M]) -> M:

@@ -19,7 +19,7 @@ Path = tuple[str | int, ...]
 
 MAX_BYTES = 1 << 20
 """Documents are written by hand; a larger file is something else."""
-MAX_VALUES = 100_000
+MAX_VALUES = 20_000
 """Limit on values after aliases are expanded; a few nested aliases can expand to billions."""
 MAX_DEPTH = 64
 _BAD_INDENTATION = ("expected <block end>, but found '<block", "expected <block end>, but found '-'")
@@ -39,11 +39,15 @@ class _Loader(yaml.SafeLoader):
     """Scalars of the YAML 1.2 core schema only; a document that is nested too deeply is not even parsed."""
 
     depth = 0
+    count = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.depth += 1
+        self.count += 1
         if self.depth > MAX_DEPTH + 1:
             raise RecursionError
+        if self.count > 2 * MAX_VALUES:  # keys are nodes, too
+            raise OverflowError
         try:
             return super().compose_node(parent, index)
         finally:
@@ -82,6 +86,8 @@ def read_tree(text: str, name: str) -> Tree:
         raise InputError(
             f"{name}:{before + 1}: invalid YAML: it contains the unprintable character {error.character:#x}; remove it."
         ) from None
+    except OverflowError:
+        raise InputError(f"{name}: the document has more than {MAX_VALUES:,} values; put them into a table.") from None
     except RecursionError:
         raise InputError(f"{name}: values are nested too deeply; a document has at most {MAX_DEPTH} levels.") from None
     lines: dict[Path, int] = {}

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from lynceus.server.context import Context, context_of
+from lynceus.server.context import context_of, visitor_of
+from lynceus.server.proxies import network_of
 from lynceus.server.schemas import StudyName
 
 routes = APIRouter()
@@ -34,17 +35,18 @@ class _EventStream(StreamingResponse):
 @routes.get("/events", operation_id="events", response_class=_EventStream, responses=_STREAM)
 async def all_events(request: Request) -> Response:
     """An event for every change of any study."""
-    return _stream(context_of(request), None)
+    return _stream(request, None)
 
 
 @routes.get("/studies/{name}/events", operation_id="study_events", response_class=_EventStream, responses=_STREAM)
 async def study_events(request: Request, name: StudyName) -> Response:
     """An event for every change of this study."""
     await run_in_threadpool(context_of(request).studies.record, name)
-    return _stream(context_of(request), name)
+    return _stream(request, name)
 
 
-def _stream(context: Context, name: str | None) -> Response:
-    context.events.check_capacity()
-    messages: AsyncIterator[str] = context.events.messages(name)
+def _stream(request: Request, name: str | None) -> Response:
+    events, address = context_of(request).events, network_of(visitor_of(request).address)
+    events.check_capacity(address)
+    messages: AsyncIterator[str] = events.messages(address, name)
     return _EventStream(messages, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})

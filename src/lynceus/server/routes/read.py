@@ -26,7 +26,7 @@ from lynceus.problem.units import parse_duration
 from lynceus.server.context import Context, context_of, run_slow, snapshot
 from lynceus.server.errors import unknown_trial
 from lynceus.server.examples import example
-from lynceus.server.schemas import StudyName, TrialNumber
+from lynceus.server.schemas import StoredText, StudyName, TrialNumber
 from lynceus.storage.sql.rows import StudyRecord
 
 routes = APIRouter()
@@ -34,8 +34,8 @@ routes = APIRouter()
 MAX_CASES = 50
 """Deadlines in one what-if request."""
 MAX_DEADLINE_S = 1e10
-_FirstStudy = Annotated[str, Query(min_length=1, max_length=200, examples=["nightly-sessions"])]
-_SecondStudy = Annotated[str, Query(min_length=1, max_length=200, examples=["nightly-sessions-2"])]
+_FirstStudy = Annotated[StoredText, Query(min_length=1, max_length=200, examples=["nightly-sessions"])]
+_SecondStudy = Annotated[StoredText, Query(min_length=1, max_length=200, examples=["nightly-sessions-2"])]
 _Where = Annotated[
     str | None,
     Query(max_length=500, description="an expression over parameters: `threads > 2`", examples=["threads > 2"]),
@@ -51,6 +51,8 @@ def studies(request: Request) -> Document:
 
 def _line(context: Context, record: StudyRecord) -> Document:
     """The overview of a study, computed once per change of the study."""
+    if record.damage is not None:
+        return study_line(context.storage, record)
     key = (record.identity, "line")
     known = context.documents.get(key, record.sequence, lambda: study_line(context.storage, record))
     return known | {"worker_seen_s": record.seen_s}
@@ -65,8 +67,13 @@ def study(request: Request, name: StudyName) -> Document:
         "sequence": one.record.sequence,
         "open": [order.number for order in one.study.pending],
         "parameters": {parameter.name: list(parameter.values) for parameter in one.study.problem.space.parameters},
-        "job": one.record.document.get("job"),
+        "job": _without_address(one.record.document.get("job")),
     }
+
+
+def _without_address(job: object) -> object:
+    """A job without the address of its storage: it may hold a password, and readers of the API have no use for it."""
+    return {name: value for name, value in job.items() if name != "storage"} if isinstance(job, dict) else job
 
 
 @routes.get("/studies/{name}/view", operation_id="study_view", responses=example("study_view"))

@@ -50,10 +50,12 @@ async def sign_in(request: Request, response: Response, body: schemas.SignIn) ->
 
 @routes.delete("/session", operation_id="sign_out", response_model=schemas.Session, responses=example("session"))
 async def sign_out(request: Request, response: Response) -> dict[str, Any]:
-    """Sign this browser out."""
-    context = context_of(request)
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
-    return _session(context, Visitor(context.access.anonymous, visitor_of(request).address))
+    """Sign this browser out; its session is refused from then on."""
+    context, visitor = context_of(request), visitor_of(request)
+    response.delete_cookie(COOKIE, path="/", secure=request.url.scheme == "https", httponly=True, samesite="strict")
+    if visitor.cookie is not None:
+        await guard_of(request).signed_out.end(visitor.cookie)
+    return _session(context, Visitor(context.access.anonymous, visitor.address))
 
 
 def _session(context: Context, visitor: Visitor) -> dict[str, Any]:

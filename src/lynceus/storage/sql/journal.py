@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, insert, select, update
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, Engine, insert, select, update
 
-from lynceus.errors import InfrastructureError
-from lynceus.storage.serialization import order_record, outcome_record, target_record
+from lynceus.storage.forks import renew_after_fork
+from lynceus.storage.serialization import order_record, outcome_record, storable, target_record
+from lynceus.storage.sql.address import Address
+from lynceus.storage.sql.clock import StorageClock
+from lynceus.storage.sql.leases import LOST_AFTER_S, Leases
 from lynceus.storage.sql.reader import STUDY_COLUMNS, Reader
 from lynceus.storage.sql.tables import events, studies, trials
-from lynceus.storage.worker import lives, myself
+from lynceus.storage.sql.transaction import database_errors, writing
+from lynceus.storage.worker import myself
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
@@ -23,37 +27,63 @@ from lynceus.trial.stop import Stopped
 
 LONGEST_GAP_S = 60.0
 """A longer silence between two heartbeats is a pause and does not count as time worked."""
-LOST_AFTER_S = 900.0
-"""A run on another host is lost when its worker has been silent for so long."""
 
 
 class SqlJournal:
-    """See `lynceus.storage.journal.Journal`. Reads only what changed since the last read; writes under the study's lock."""
+    """See `lynceus.storage.journal.Journal`. Reads only what changed since the last read; writes under the study's lock.
+
+    Several threads may use one journal. A forked child may, too: it is another worker, with connections of its own.
+    """
 
     def __init__(
-        self, engine: Engine, study_id: int, name: str, shown_url: str, now: Callable[[], float] = time.time
+        self,
+        engine: Engine,
+        study_id: int,
+        name: str,
+        address: Address,
+        clock: StorageClock,
+        lease_s: float = LOST_AFTER_S,
     ) -> None:
-        self._engine, self._now, self.study_id = engine, now, study_id
+        self._engine, self._address, self.study_id = engine, address, study_id
+        self._clock, self._leases = clock, Leases(study_id, clock, lease_s)
+        self._reader = Reader(study_id, name, address.shown)
+        self._begin()
+        renew_after_fork(self, SqlJournal._begin, lambda journal: journal._lock)
+        self.refresh()
+
+    def _begin(self) -> None:
+        """Begin as a worker of this process: locks, leases and a transaction of the parent stay with the parent."""
         self.worker = myself()
         """Who writes."""
-        self._reader = Reader(study_id, name, shown_url)
+        self._lock = threading.RLock()
+        self._writer: int | None = None
+        """The thread inside `exclusive()`; others see what was committed before."""
         self._connection: Connection | None = None
+        self._told_s, self._told_at = 0.0, 0.0
         self._events: list[Mapping[str, object]] = []
-        self.refresh()
+        self._reader.held.clear()
 
     @property
     def record(self) -> Record:
         """Everything written down so far, as of the last read or write."""
-        return self._reader.record
+        return self._reader.record if self._writer == threading.get_ident() else self._committed
 
     def refresh(self) -> None:
         """Read what other processes have written since."""
-        if self._connection is not None:
-            if self._reader.row.sequence != self._reader.sequence:  # otherwise nothing is new: we hold the lock
-                self._reader.read(self._connection)
-            return
-        with self._errors(), self._engine.connect() as connection:
-            self._reader.read(connection)
+        reader = self._reader
+        with self._lock:
+            if self._connection is not None:
+                if reader.row.sequence != reader.sequence:  # otherwise nothing is new: we hold the lock
+                    reader.read(self._connection)
+                return
+            before = reader.checkpoint()
+            with self._errors(), self._engine.connect() as connection:
+                try:
+                    reader.read(connection)
+                    self._committed = reader.record
+                except BaseException:
+                    reader.go_back(before)
+                    raise
 
     @contextmanager
     def exclusive(self, worker: str | None = None) -> Iterator[Connection]:
@@ -61,39 +91,42 @@ class SqlJournal:
 
         `worker` writes in place of this process: a server acts for its clients.
         """
-        own, self.worker = self.worker, worker or self.worker
-        try:
-            if self._connection is not None:
-                yield self._connection
-            else:
-                with self._locked() as connection:
-                    yield connection
-        finally:
-            self.worker = own
+        with self._lock:
+            own, self.worker = self.worker, worker or self.worker
+            try:
+                if self._connection is not None:
+                    yield self._connection
+                else:
+                    with self._locked() as connection:
+                        yield connection
+            finally:
+                self.worker = own
 
     @contextmanager
     def _locked(self) -> Iterator[Connection]:
         reader = self._reader
         before = reader.checkpoint()
         try:
-            with self._errors(), self._engine.connect().execution_options(writing=True) as connection:
-                with connection.begin():
-                    self._connection = connection
+            with self._errors():
+                with writing(self._engine) as connection:
+                    self._connection, self._writer = connection, threading.get_ident()
                     reader.read(connection, lock=True)
                     before = reader.checkpoint()
+                    self._told_s, self._told_at = self._clock.now(connection), time.monotonic()
                     yield connection
                     if self._events:
                         self._execute(insert(events), self._events)
                 before = reader.checkpoint()
         finally:
-            self._connection = None
+            self._connection = self._writer = None
             self._events.clear()
             reader.go_back(before)
+            self._committed = reader.record
 
     def ordered(self, order: Order, params: Mapping[str, object]) -> None:
         """A run will be made."""
-        now = self._now()
         with self.exclusive():
+            now = self._now()
             self._execute(
                 insert(trials).values(
                     study_id=self.study_id,
@@ -103,43 +136,54 @@ class SqlJournal:
                     ordered=order_record(order),
                     worker=self.worker,
                     ordered_s=now,
+                    **self._leases.renewed(now),
                 )
             )
             self._note("ordered", order.number)
-            self._set_run(OpenRun(order, None, self.worker, now))
+            self._hold(OpenRun(order, None, self.worker, now))
 
-    def launched(self, number: int, ticket: str) -> None:
-        """The run was started; the ticket finds it again."""
-        now = self._now()
+    def launched(self, number: int, ticket: str) -> bool:
+        """The run was started; the ticket finds it again. False, and nothing changes, when another worker looks after it."""
         with self.exclusive():
             run = self._reader.open_runs.get(number)
-            if run is None:
-                return  # another worker took us for dead and has settled it
-            self._change(number, {"ticket": ticket, "launched_s": now, "heartbeat_s": now})
+            if run is None or self._fenced(run):
+                return False  # another worker took us for dead
+            now = self._now()
+            ticket = storable(ticket)
+            lease = self._leases.renewed(now)
+            self._change(number, {"ticket": ticket, "launched_s": now, "heartbeat_s": now, **lease})
             self._note("launched", number, {"ticket": ticket})
             self._set_run(replace(run, ticket=ticket, launched_s=now, heartbeat_s=now))
+        return True
 
     def heartbeat(self, numbers: Sequence[int]) -> None:
-        """A worker still looks after these runs. Reads what is new, too."""
+        """A worker still looks after these runs: renews their leases, but for those that others took over. Reads what is new, too."""
         with self.exclusive():
             now = self._now()
-            if numbers:
-                mine = trials.c.study_id == self.study_id, trials.c.number.in_(numbers), trials.c.rank.is_(None)
-                self._execute(update(trials).where(*mine).values(heartbeat_s=now))
+            runs = self._reader.open_runs
+            if mine := [number for number in numbers if number in runs and not self._fenced(runs[number])]:
+                still = trials.c.study_id == self.study_id, trials.c.number.in_(mine), trials.c.rank.is_(None)
+                lease = self._leases.renewed(now)
+                self._execute(update(trials).where(*still).values(heartbeat_s=now, **lease))
+                for number in mine:
+                    self._reader.set_run(replace(runs[number], heartbeat_s=now))
             self._set_study(**self._worked(now))
 
     def settled(self, observation: Observation, params: Mapping[str, object]) -> bool:
-        """The run ended; False, and nothing changes, when that is known already."""
+        """The run ended; False, and nothing changes, when that is known already, or another worker looks after it."""
         number, reader = observation.order.number, self._reader
         with self.exclusive():
             if number in reader.settled:
                 return False
-            if number not in reader.open_runs:
+            if (run := reader.open_runs.get(number)) is None:
                 self.imported([observation], [params])
                 return True
+            if self._fenced(run):
+                return False
             now, rank = self._now(), reader.row.settled
             self._change(number, _settled_values(observation, rank, now), settled=rank + 1, **self._worked(now))
             self._note("settled", number, {"end": str(observation.outcome.end)})
+            self._reader.held.pop(number, None)
             reader.settle(observation)
             reader.sequence = reader.row.sequence
         return True
@@ -176,7 +220,7 @@ class SqlJournal:
         """The study is over or paused; `requested` says what workers should do with open runs."""
         with self.exclusive():
             if self.record.stopped != stopped:
-                self._change_study(because=str(stopped.kind), reason=stopped.reason)
+                self._change_study(because=str(stopped.kind), reason=storable(stopped.reason))
                 self._note("closed", None, {"because": str(stopped.kind), "reason": stopped.reason})
             if requested is not None:
                 self._change_study(wish=str(requested))
@@ -223,12 +267,15 @@ class SqlJournal:
 
     def adopt(self) -> tuple[OpenRun, ...]:
         """Take over open runs that no worker looks after; returns them with those that are ours already."""
-        with self.exclusive():
+        with self.exclusive() as connection:
             for run in self.record.open_runs:
-                if run.worker != self.worker and self._abandoned(run):
-                    self._change(run.order.number, {"worker": self.worker})
-                    self._note("adopted", run.order.number, {"from": run.worker})
-            self.refresh()
+                now = self._now()
+                if run.worker == self.worker or not self._leases.abandoned(connection, run, now):
+                    continue
+                lease = self._leases.renewed(now)
+                self._change(run.order.number, {"worker": self.worker, "epoch": run.epoch + 1, **lease})
+                self._note("adopted", run.order.number, {"from": run.worker})
+                self._hold(replace(run, worker=self.worker, epoch=run.epoch + 1))
         return tuple(run for run in self.record.open_runs if run.worker == self.worker)
 
     def release(self) -> None:
@@ -236,24 +283,26 @@ class SqlJournal:
         with self.exclusive():
             for run in self.record.open_runs:
                 if run.worker == self.worker:
-                    self._change(run.order.number, {"worker": None})
+                    self._change(run.order.number, {"worker": None, "lease_s": None, "lease_clock": None})
+                    self._reader.held.pop(run.order.number, None)
             self._note("released", None)
             self._next()  # also when nothing was open: readers should notice
             self.refresh()
 
-    def _abandoned(self, run: OpenRun) -> bool:
-        if run.worker is None:
-            return True
-        alive = lives(run.worker)
-        if alive is not None:
-            return not alive
-        # Another host: only the time of its last heartbeat can be seen. Heartbeats change no sequence, so read it.
-        latest = self._execute(
-            select(func.max(trials.c.heartbeat_s)).where(
-                trials.c.study_id == self.study_id, trials.c.number == run.order.number
-            )
-        ).scalar()
-        return self._now() - (latest or run.ordered_s) > LOST_AFTER_S
+    def _abandoned(self) -> tuple[int, ...]:
+        with self._errors(), self._engine.connect() as connection:
+            now, runs = self._clock.now(connection), self.record.open_runs
+            return tuple(run.order.number for run in runs if self._leases.abandoned(connection, run, now))
+
+    def _fenced(self, run: OpenRun) -> bool:
+        """Whether another worker looks after a run: it took it over from us, or from the one on whose behalf we were told."""
+        if run.order.number in self._reader.held:
+            return self._reader.taken_over(run)
+        return run.epoch > 0 and run.worker not in (None, self.worker)
+
+    def _hold(self, run: OpenRun) -> None:
+        self._reader.held[run.order.number] = (run.worker, run.epoch)
+        self._set_run(run)
 
     # Small writes, all inside the lock.
 
@@ -285,6 +334,11 @@ class SqlJournal:
         gap = now - row.seen_s
         return {"active_s": row.active_s + (gap if 0 < gap <= LONGEST_GAP_S else 0.0), "seen_s": now}
 
+    def _now(self) -> float:
+        """The storage's time inside the lock: as it told at the beginning, and what has passed here since."""
+        given = self._clock.given
+        return self._told_s + time.monotonic() - self._told_at if given is None else given()
+
     def _note(self, kind: str, number: int | None, detail: Mapping[str, object] | None = None) -> None:
         """An event; all events of a transaction are written together at its end."""
         self._events.append(
@@ -305,13 +359,15 @@ class SqlJournal:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        try:
+        advice = f"nothing that was settled is lost, repair it and run: lynceus resume {self._reader.name}"
+        with database_errors(self._address, advice):
             yield
-        except DBAPIError as error:
-            raise InfrastructureError(
-                f"storage {self._reader.shown_url}: {one_line(error)}; nothing that was settled is lost, repair it and run: "
-                f"lynceus resume {self._reader.name}."
-            ) from error
+
+
+def abandoned_runs(journal: SqlJournal) -> tuple[int, ...]:
+    """Numbers of the open runs that `adopt` would take over now."""
+    journal.refresh()
+    return journal._abandoned()
 
 
 def _settled_values(seen: Observation, rank: int, now: float) -> dict[str, object]:
@@ -322,8 +378,3 @@ def _settled_values(seen: Observation, rank: int, now: float) -> dict[str, objec
         "told": target_record(seen.target),
         "settled_s": now,
     }
-
-
-def one_line(error: DBAPIError) -> str:
-    """What the database said, in one line."""
-    return " ".join(str(error.orig).split()) or type(error.orig).__name__

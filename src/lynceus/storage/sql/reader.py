@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
 from lynceus.errors import InfrastructureError, InputError
-from lynceus.storage.serialization import order_of, outcome_of, target_of
+from lynceus.storage.serialization import order_of, outcome_of, reading, target_of
 from lynceus.storage.sql.tables import studies, trials
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
@@ -17,7 +17,9 @@ from lynceus.trial.stop import Stopped, StopReason
 STUDY_COLUMNS = [column for column in studies.columns if column.name not in ("document", "policy")]
 """What changes in a study; the job file, which may be long, is not read again and again."""
 _TRIAL_COLUMNS = [
-    column for column in trials.columns if column.name not in ("study_id", "sequence", "params", "settled_s")
+    column
+    for column in trials.columns
+    if column.name not in ("study_id", "sequence", "params", "settled_s", "lease_s", "lease_clock")
 ]
 """What a decision needs of a trial; its configuration follows from the row."""
 
@@ -44,6 +46,8 @@ class Reader:
     open_runs: dict[int, OpenRun] = field(default_factory=dict)
     settled: set[int] = field(default_factory=set)
     """Numbers of settled trials."""
+    held: dict[int, tuple[str | None, int]] = field(default_factory=dict)
+    """Worker and epoch of the open runs that our journal looks after, by their numbers."""
     _observations: list[Observation] = field(default_factory=list)
     _study: Row[Any] | None = None
     _identity: str = ""
@@ -61,18 +65,27 @@ class Reader:
         """Everything that is known of the study, as of the last read or write."""
         if self._record is None:
             row = self.row
-            self._record = Record(
-                identity=str(row.identity),
-                observations=tuple(self._observations),
-                open_runs=tuple(self.open_runs[number] for number in sorted(self.open_runs)),
-                queue=tuple(row.queue),
-                requested_state=RequestedState(row.wish),
-                stopped=None if row.because is None else Stopped(StopReason(row.because), row.reason),
-                resumed_at=int(row.resumed_at),
-                added_usd=float(row.added_usd),
-                active_s=float(row.active_s),
-            )
+            with reading(f"study {self.name!r}", self.shown_url):
+                self._record = Record(
+                    identity=str(row.identity),
+                    observations=tuple(self._observations),
+                    open_runs=tuple(self._marked(self.open_runs[number]) for number in sorted(self.open_runs)),
+                    queue=tuple(map(int, row.queue)),
+                    requested_state=RequestedState(row.wish),
+                    stopped=None if row.because is None else Stopped(StopReason(row.because), row.reason),
+                    resumed_at=int(row.resumed_at),
+                    added_usd=float(row.added_usd),
+                    active_s=float(row.active_s),
+                )
         return self._record
+
+    def taken_over(self, run: OpenRun) -> bool:
+        """Whether a run was held by our journal, and is by now another worker's."""
+        held = self.held.get(run.order.number)
+        return held is not None and held != (run.worker, run.epoch)
+
+    def _marked(self, run: OpenRun) -> OpenRun:
+        return replace(run, taken_over=True) if self.taken_over(run) else run
 
     def read(self, connection: Connection, *, lock: bool = False) -> None:
         """Read what is new; with `lock`, hold the study's row until the transaction ends."""
@@ -91,7 +104,8 @@ class Reader:
             .order_by(trials.c.rank.is_(None), trials.c.rank)
         )
         for trial in changed:
-            self._add(trial)
+            with reading(f"trial {trial.number} of study {self.name!r}", self.shown_url):
+                self._add(trial)
         self.sequence = self.row.sequence
 
     def set_row(self, row: Row[Any] | None) -> None:
@@ -127,7 +141,8 @@ class Reader:
         known = self.open_runs.get(trial.number)
         if trial.rank is None:
             moments = (trial.ordered_s, trial.launched_s, trial.heartbeat_s)
-            self.set_run(OpenRun(order_of(trial.ordered), trial.ticket, trial.worker, *moments, bool(trial.unwanted)))
+            order = order_of(trial.ordered)
+            self.set_run(OpenRun(order, trial.ticket, trial.worker, *moments, bool(trial.unwanted), trial.epoch))
             return
         if trial.rank != len(self._observations):
             raise InfrastructureError(

@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from lynceus.storage.serialization import order_of, outcome_of, target_of
+from lynceus.storage.serialization import DamagedRecordError, order_of, outcome_of, reading, target_of
+from lynceus.storage.sql.address import without_credentials
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Outcome, TrainingTarget
 from lynceus.trial.record import RequestedState
@@ -43,6 +44,8 @@ class StudyRecord:
     """Tells it apart from a deleted study of the same name."""
     sequence: int
     """Grows with every change."""
+    damage: str | None = None
+    """What makes the row unreadable, as a sentence; the other fields then hold what could be read."""
 
     @property
     def state(self) -> str:
@@ -83,6 +86,8 @@ class TrialRecord:
     settled_s: float | None
     cancel_requested: bool
     """The user wants it to end."""
+    epoch: int = 0
+    """How often another worker took it over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,43 +100,64 @@ class Cursor:
     settled: int
 
 
-def study_record(row: Row[Any]) -> StudyRecord:
-    """A study from its row, with the number of its trials."""
-    stopped = None if row.because is None else Stopped(StopReason(row.because), row.reason)
+def study_record(row: Row[Any], shown_url: str) -> StudyRecord:
+    """A study from its row, with the number of its trials. A damaged row is told of in the record: other studies stay readable."""
+    name = str(row.name)
+    try:
+        with reading(f"study {name!r}", shown_url):
+            return _study_record(row)
+    except DamagedRecordError as error:
+        zeros = (0.0, 0.0, 0.0, 0, 0)  # money, moments and counts
+        state = RequestedState.STOP
+        return StudyRecord(row.id, name, 0.0, {}, "", {}, 0, state, None, *zeros, str(row.identity), -1, str(error))
+
+
+def _study_record(row: Row[Any]) -> StudyRecord:
+    stopped = None if row.because is None else Stopped(StopReason(row.because), str(row.reason))
+    for facts in (row.document, row.policy):
+        if not isinstance(facts, dict):
+            raise TypeError("its document is not a JSON object")
     return StudyRecord(
         row.id,
         row.name,
-        row.created_s,
-        row.document,
+        float(row.created_s),
+        without_credentials(row.document),
         row.fingerprint,
         row.policy,
-        row.seed,
+        int(row.seed),
         RequestedState(row.wish),
         stopped,
-        row.added_usd,
-        row.active_s,
-        row.seen_s,
+        float(row.added_usd),
+        float(row.active_s),
+        float(row.seen_s),
         row.trials or 0,
-        row.settled,
+        int(row.settled),
         row.identity,
-        row.sequence,
+        int(row.sequence),
     )
 
 
-def trial_record(row: Row[Any]) -> TrialRecord:
+def trial_record(row: Row[Any], study: str, shown_url: str) -> TrialRecord:
     """A trial from its row."""
-    return TrialRecord(
-        row.number,
-        row.params,
-        order_of(row.ordered),
-        None if row.outcome is None else outcome_of(row.outcome),
-        target_of(row.told),
-        row.rank,
-        row.ticket,
-        row.worker,
-        row.ordered_s,
-        row.launched_s,
-        row.heartbeat_s,
-        row.settled_s,
-        bool(row.unwanted),
-    )
+    with reading(f"trial {row.number} of study {study!r}", shown_url):
+        launched_s, heartbeat_s, settled_s = map(_moment, (row.launched_s, row.heartbeat_s, row.settled_s))
+        return TrialRecord(
+            row.number,
+            dict(row.params),
+            order_of(row.ordered),
+            None if row.outcome is None else outcome_of(row.outcome),
+            target_of(row.told),
+            row.rank,
+            row.ticket,
+            row.worker,
+            float(row.ordered_s),
+            launched_s,
+            heartbeat_s,
+            settled_s,
+            bool(row.unwanted),
+            row.epoch,
+        )
+
+
+def _moment(value: Any) -> float | None:
+    return None if value is None else float(value)

@@ -6,33 +6,49 @@ import hashlib
 import json
 import os
 import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, delete, event, func, insert, select, update
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from lynceus.errors import InfrastructureError, InputError, MissingExtraError
+from lynceus.errors import InputError
 from lynceus.problem.problem import Problem
+from lynceus.storage.serialization import DamagedRecordError, check_seed
 from lynceus.storage.sql import migrate
+from lynceus.storage.sql.address import Address, parse_address, without_credentials
+from lynceus.storage.sql.clock import StorageClock
+from lynceus.storage.sql.engine import open_engine
 from lynceus.storage.sql.idempotency import Answer, Once, forget_answers, given_answers, keep_answers
-from lynceus.storage.sql.journal import SqlJournal, one_line
+from lynceus.storage.sql.journal import SqlJournal
+from lynceus.storage.sql.leases import LOST_AFTER_S
 from lynceus.storage.sql.rows import Cursor, Event, StudyRecord, TrialRecord, study_record, trial_record
 from lynceus.storage.sql.tables import events, settings, studies, trials
-from lynceus.storage.sql.totals import Totals, read_comparable, read_totals
+from lynceus.storage.sql.totals import Totals, count_totals, read_comparable, read_totals, select_comparable
+from lynceus.storage.sql.transaction import database_errors, writing
 from lynceus.trial.outcome import Observations
 from lynceus.trial.record import RequestedState
 
-__all__ = ["DEFAULT_URL", "Cursor", "Event", "Storage", "StudyRecord", "TrialRecord", "fingerprint", "upgrade"]
+__all__ = [
+    "DEFAULT_URL",
+    "Cursor",
+    "Event",
+    "Storage",
+    "StudyExistsError",
+    "StudyRecord",
+    "TrialRecord",
+    "fingerprint",
+    "upgrade",
+]
 
 DEFAULT_URL = "sqlite:///lynceus.db"
-BUSY_S = 120.0
-"""How long SQLite waits for another process that decides; a deep look-ahead takes seconds."""
+
+
+class StudyExistsError(InputError):
+    """A new study has the name of another one."""
 
 
 class Storage:
@@ -49,38 +65,33 @@ class Storage:
         url: str = DEFAULT_URL,
         *,
         create: bool = True,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] | None = None,
         connections: int = 2,
+        lease_s: float = LOST_AFTER_S,
     ) -> None:
-        """`connections` are kept open to a PostgreSQL server; more are opened when they are needed."""
+        """`now` replaces the database's clock. `connections` are kept open to a PostgreSQL server; more are opened when they are needed.
+
+        A worker that cannot be seen from here may be silent for `lease_s` seconds before its runs are taken over. Without `create`, nothing
+        is made where no storage is.
+        """
         self.url = url
         """As given; use `shown_url` in messages, it hides the password."""
-        parsed = _parsed(url)
-        self.shown_url = parsed.render_as_string(hide_password=True)
-        self._now = now
-        file = parsed.database if parsed.get_backend_name() == "sqlite" else None
-        if file and file != ":memory:":
-            if not create and not Path(file).exists():
-                raise InputError(
-                    f"storage {self.shown_url}: there is no such file; check --storage, or run a study first."
-                )
-            if Path(file).is_dir():
-                raise InputError(
-                    f"storage {self.shown_url}: {file} is a folder; name a file in it, such as {file}/lynceus.db."
-                )
-            if not Path(file).parent.is_dir():
-                raise InputError(f"storage {self.shown_url}: there is no folder {Path(file).parent}; make it first.")
-            if not os.access(Path(file).parent, os.W_OK):
-                raise InputError(
-                    f"storage {self.shown_url}: the folder {Path(file).parent} cannot be written; choose another place, or allow it."
-                )
-        self._engine = _engine(parsed, connections)
+        self._address = parse_address(url)
+        self.shown_url = self._address.shown
+        if self._address.file is not None:
+            _check_file(Path(self._address.file), self.shown_url, create=create)
+        self._engine, self._lease_s = open_engine(self._address, connections), lease_s
+        self.clock = StorageClock(self._engine, now)
+        """Tells the time by which the moments of this storage are told."""
         try:
-            with self._errors():
-                migrate.ensure(self._engine, self.shown_url)
+            with self._errors(), _usable(self._address):
+                migrate.ensure(self._engine, self.shown_url, create=create)
         except BaseException:
             self.close()
             raise
+
+    def __repr__(self) -> str:
+        return f"Storage({self.shown_url!r})"
 
     def __enter__(self) -> Storage:
         return self
@@ -104,43 +115,48 @@ class Storage:
         seed: int = 0,
         once: Once | None = None,
     ) -> StudyRecord:
-        """A new study; its name must be free. `document` is stored as it is: put no secret into it.
+        """A new study; its name must be free. `document` is stored as it is, but for passwords of a storage: put no secret into it.
 
         With `once`, the answer to that request is stored with it: the study's name.
         """
         _check_name(name)
-        now = self._now()
+        check_seed(seed)
         new = {
             "name": name,
             "identity": secrets.token_hex(4),
-            "document": dict(document),
+            "document": without_credentials(dict(document)),
             "fingerprint": fingerprint,
             "policy": dict(policy),
             "seed": seed,
-            **_unstarted(now),
         }
-        try:
-            with self._writing() as connection:
-                study_id = connection.execute(insert(studies).values(**new).returning(studies.c.id)).scalar_one()
-                connection.execute(insert(events).values(study_id=study_id, at_s=now, kind="created"))
-                if once is not None:
-                    keep_answers(connection, study_id, [Answer(once, {"name": name})], now)
-                    forget_answers(connection, now)
-        except IntegrityError:
-            raise InputError(
-                f"study {name!r} exists already in {self.shown_url}; continue it with: lynceus resume {name}, or choose another name."
-            ) from None
+        with self._errors():
+            try:
+                with writing(self._engine) as connection:
+                    now = self.clock.now(connection)
+                    study = insert(studies).values(**new, **_unstarted(now)).returning(studies.c.id)
+                    study_id = connection.execute(study).scalar_one()
+                    connection.execute(insert(events).values(study_id=study_id, at_s=now, kind="created"))
+                    if once is not None:
+                        keep_answers(connection, study_id, [Answer(once, {"name": name})], now)
+                        forget_answers(connection, now)
+            except IntegrityError:
+                raise StudyExistsError(
+                    f"study {name!r} exists already in {self.shown_url}; "
+                    f"continue it with: lynceus resume {name}, or choose another name."
+                ) from None
         return self.load_study(name)
 
     def load_study(self, name: str) -> StudyRecord:
         """A study by its name."""
         for record in self._records(studies.c.name == name):
+            if record.damage is not None:
+                raise DamagedRecordError(record.damage)
             return record
         known = ", ".join(one.name for one in self.studies()[:20]) or "none"
         raise InputError(f"study {name!r} is not in {self.shown_url}; known are: {known}.")
 
     def studies(self) -> list[StudyRecord]:
-        """Every study, oldest first."""
+        """Every study, oldest first; those that cannot be read say so in `damage`."""
         return self._records()
 
     def revise(
@@ -150,11 +166,11 @@ class Storage:
 
         A `fingerprint` comes with other prices; that is refused while trials are open, because their money was reserved at the old ones.
         """
-        record, now = self.load_study(name), self._now()
+        record = self.load_study(name)
         with self._writing() as connection:
-            mine = studies.c.id == record.id
+            now, mine = self.clock.now(connection), studies.c.id == record.id
             connection.execute(select(studies.c.id).where(mine).with_for_update())
-            values: dict[str, Any] = {"document": dict(document)}
+            values: dict[str, Any] = {"document": without_credentials(dict(document))}
             if fingerprint is not None:
                 values["fingerprint"] = fingerprint
                 still_open = select(func.count()).where(trials.c.study_id == record.id, trials.c.rank.is_(None))
@@ -175,7 +191,7 @@ class Storage:
 
     def journal(self, name: str) -> SqlJournal:
         """The journal of a study, read to its present end."""
-        return SqlJournal(self._engine, self.load_study(name).id, name, self.shown_url, self._now)
+        return SqlJournal(self._engine, self.load_study(name).id, name, self._address, self.clock, self._lease_s)
 
     def given_answer(self, once: Once) -> Mapping[str, Any] | None:
         """The answer that this request got before; None: the request is new."""
@@ -204,19 +220,26 @@ class Storage:
         if number is not None:
             wanted = wanted.where(trials.c.number == number)
         with self._errors(), self._engine.connect() as connection:
-            return [trial_record(row) for row in connection.execute(wanted.order_by(trials.c.number))]
+            rows = connection.execute(wanted.order_by(trials.c.number))
+            return [trial_record(row, name, self.shown_url) for row in rows]
 
     def totals(self, name: str) -> Totals:
         """How much a study has used and how its trials ended, without reading them one by one."""
         record = self.load_study(name)
-        with self._errors(), self._engine.connect() as connection:
-            return read_totals(connection, record.id)
+        try:
+            with self._engine.connect() as connection:
+                return read_totals(connection, record.id)
+        except (DBAPIError, LookupError, TypeError, ValueError):  # a text that the database cannot take apart
+            return count_totals(self.trials(name))
 
     def comparable_runs(self, name: str, metrics: Sequence[str] = ()) -> Observations:
         """The finished and stopped runs of a study, with these metrics only, in the order of settling."""
         record = self.load_study(name)
-        with self._errors(), self._engine.connect() as connection:
-            return tuple(read_comparable(connection, record.id, metrics))
+        try:
+            with self._engine.connect() as connection:
+                return tuple(read_comparable(connection, record.id, metrics))
+        except (DBAPIError, LookupError, TypeError, ValueError, AttributeError):
+            return tuple(select_comparable(self.trials(name), metrics))
 
     def setting(self, name: str) -> str | None:
         """A value that belongs to the whole storage."""
@@ -233,42 +256,69 @@ class Storage:
         count = select(func.count()).where(trials.c.study_id == studies.c.id).scalar_subquery()
         wanted = select(studies, count.label("trials")).where(*conditions)
         with self._errors(), self._engine.connect() as connection:
-            return [study_record(row) for row in connection.execute(wanted.order_by(studies.c.id))]
+            return [study_record(row, self.shown_url) for row in connection.execute(wanted.order_by(studies.c.id))]
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """One transaction that writes."""
-        with self._errors(), self._engine.connect().execution_options(writing=True) as connection, connection.begin():
+        with self._errors(), writing(self._engine) as connection:
             yield connection
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        try:
+        with database_errors(self._address, "check that it can be reached and written"):
             yield
-        except IntegrityError:
-            raise
-        except DBAPIError as error:
-            raise InfrastructureError(
-                f"storage {self.shown_url}: {one_line(error)}; check that it can be reached and written."
-            ) from error
 
 
 def upgrade(url: str) -> tuple[str | None, str]:
     """Bring a storage to this program's version; returns the versions before and after."""
-    parsed = _parsed(url)
-    engine = _engine(parsed)
+    address = parse_address(url)
+    if address.file is not None:
+        _check_file(Path(address.file), address.shown, create=True, older=True)
+    engine = open_engine(address)
     try:
-        return migrate.upgrade(engine, parsed.render_as_string(hide_password=True))
-    except DBAPIError as error:
-        shown = parsed.render_as_string(hide_password=True)
-        raise InfrastructureError(f"storage {shown}: {one_line(error)}; nothing was changed.") from error
+        with database_errors(address, "nothing was changed"), _usable(address):
+            return migrate.upgrade(engine, address.shown)
     finally:
         engine.dispose()
 
 
+def _check_file(file: Path, shown_url: str, *, create: bool, older: bool = False) -> None:
+    """Refuse places where no SQLite storage is or can be made, before anything is written there."""
+    where = f"storage {shown_url}: "
+    if not create and not file.exists():
+        raise InputError(f"{where}there is no such file; check --storage, or run a study first.")
+    if file.is_dir():
+        raise InputError(f"{where}{file} is a folder; name a file in it, such as {file}/lynceus.db.")
+    if not file.parent.is_dir():
+        raise InputError(f"{where}there is no folder {file.parent}; make it first.")
+    if not os.access(file.parent, os.W_OK):
+        raise InputError(f"{where}the folder {file.parent} cannot be written; choose another place, or allow it.")
+    if not file.exists():
+        return
+    if not file.is_file():
+        raise InputError(f"{where}{file} is not a regular file; name another one.")
+    try:
+        migrate.check_file(file, shown_url, create=create, older=older)
+    except OSError as error:
+        raise InputError(f"{where}{file} cannot be read: {error.strerror}.") from None
+
+
+@contextmanager
+def _usable(address: Address) -> Iterator[None]:
+    """Parameters that a driver does not understand are a mistake in the address."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        said = " ".join(address.scrub(str(error)).split())
+        raise InputError(f"storage {address.shown}: the address cannot be used ({said}); correct it.") from None
+
+
 def _check_name(name: str) -> None:
-    if not name or "/" in name or "\0" in name or name in (".", "..") or len(name) > 200:
-        raise InputError(f"study name {name!r}: give 1 to 200 characters without '/', for example 'nightly-sessions'.")
+    if not name or "/" in name or not name.isprintable() or name in (".", "..") or len(name) > 200:
+        raise InputError(
+            f"study name {name!r}: give 1 to 200 printable characters without '/', for example 'nightly-sessions'."
+        )
 
 
 def _unstarted(now: float) -> dict[str, Any]:
@@ -294,38 +344,3 @@ def fingerprint(problem: Problem) -> str:
         *([] if problem.preemption is None else [problem.preemption.facts()]),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def _parsed(url: str) -> URL:
-    hint = "write for example sqlite:///lynceus.db or postgresql+psycopg://user@host/lynceus"
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        raise InputError(f"storage: {url!r} is not a database address; {hint}.") from None
-    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
-        raise InputError(f"storage: {parsed.drivername!r} is not supported; {hint}.")
-    return parsed.set(drivername="postgresql+psycopg") if parsed.drivername == "postgresql" else parsed
-
-
-def _engine(parsed: URL, connections: int = 2) -> Engine:
-    try:
-        if parsed.get_backend_name() == "postgresql":
-            return create_engine(
-                parsed, pool_pre_ping=True, pool_size=connections, connect_args={"connect_timeout": 10}
-            )
-        engine = create_engine(parsed, connect_args={"timeout": BUSY_S})
-    except (ModuleNotFoundError, NoSuchModuleError):
-        raise MissingExtraError("PostgreSQL storages", "postgres") from None
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, record: Any) -> None:
-        connection.isolation_level = None  # we begin transactions ourselves
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-            connection.execute(f"PRAGMA {pragma}").close()
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Any) -> None:
-        writing = connection.get_execution_options().get("writing", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
-
-    return engine

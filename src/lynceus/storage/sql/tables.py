@@ -40,7 +40,7 @@ studies = Table(
     Column("name", String(200), nullable=False, unique=True),
     Column("identity", String(16), nullable=False),  # tells it apart from a deleted study of the same name
     Column("created_s", Float(53), nullable=False),  # seconds since the epoch, as all moments here
-    Column("document", Facts, nullable=False),  # the job file; secrets only by name
+    Column("document", Facts, nullable=False),  # the job file; secrets only by name, no password of the storage
     Column("fingerprint", String(64), nullable=False),  # of the problem, see lynceus.storage.sql.storage.fingerprint
     Column("policy", Facts, nullable=False),
     Column("seed", BigInteger, nullable=False),
@@ -69,6 +69,11 @@ trials = Table(
     Column("told", Facts),  # the training target
     Column("ticket", Text),
     Column("worker", Text),
+    Column(
+        "epoch", Integer, nullable=False, server_default="0"
+    ),  # raised with every takeover; writers of an older one are refused
+    Column("lease_s", Float(53)),  # until when nobody may take it over, by the clock of `lease_clock`
+    Column("lease_clock", String(40)),  # see lynceus.storage.sql.clock
     Column("ordered_s", Float(53), nullable=False),
     Column("launched_s", Float(53)),
     Column("heartbeat_s", Float(53)),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, case, func, select
 
+from lynceus.storage.sql.rows import TrialRecord
 from lynceus.storage.sql.tables import trials
 from lynceus.trial.order import Order, Plan
 from lynceus.trial.outcome import End, Observation, Outcome
@@ -63,3 +64,28 @@ def read_comparable(connection: Connection, study_id: int, metrics: Sequence[str
         values = (reported[0] or {}) if reported else {}
         known = {name: float(values[name]) for name in metrics if values.get(name) is not None}
         yield Observation(Order(number, row, math.inf, 0.0, _NO_PLAN), Outcome(End(ended), seconds, 0.0, known), None)
+
+
+def count_totals(records: Iterable[TrialRecord]) -> Totals:
+    """The same sums over trials that were read, for texts that a database cannot take apart."""
+    read = list(records)
+    done = [one.outcome for one in read if one.outcome is not None]
+    return Totals(
+        settled=len(done),
+        stopped_early=sum(outcome.end is End.TIMEOUT for outcome in done),
+        failed=sum(outcome.end is End.FAILED for outcome in done),
+        running=len(read) - len(done),
+        spent_usd=sum(outcome.charged_usd for outcome in done),
+        reserved_usd=sum(one.order.reserved_usd for one in read if one.outcome is None),
+    )
+
+
+def select_comparable(records: Iterable[TrialRecord], metrics: Sequence[str]) -> Iterator[Observation]:
+    """What `read_comparable` returns, of trials that were read."""
+    settled = [(one.rank, one) for one in records if one.rank is not None]
+    for _, one in sorted(settled, key=lambda pair: pair[0]):
+        outcome = one.outcome
+        if outcome is not None and outcome.end is not End.FAILED:
+            known = {name: outcome.metrics[name] for name in metrics if name in outcome.metrics}
+            order = Order(one.number, one.order.row, math.inf, 0.0, _NO_PLAN)
+            yield Observation(order, Outcome(outcome.end, outcome.seconds, 0.0, known), None)

@@ -10,6 +10,7 @@ const STYLES = {
   PAUSED: ["paused", "M3.5 2.5V11.5M10.5 2.5V11.5", "paused"],
   INTERRUPTED: ["paused", "M7 2V8M7 11.2V11.4", "interrupted"],
   TIMEOUT: ["stopped", "M1.8 11.5H12.2L7 2Z", "stopped early"],
+  DAMAGED: ["failed", "M7 2V8M7 11.2V11.4", "damaged"],
   FAIL: ["failed", "M3 3L11 11M11 3L3 11", "failed"],
 };
 

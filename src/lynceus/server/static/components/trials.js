@@ -2,13 +2,13 @@
 
 import { el, emptyNote, setText, setChildren } from "../lib/dom.js";
 import { count, duration, money, formatNumber, formatValue } from "../lib/format.js";
-import { COMPLETE, STATE_NAMES, value } from "../lib/trials.js";
+import { byName, COMPLETE, STATE_NAMES, value } from "../lib/trials.js";
 import { badge } from "./badge.js";
 
 const SIZES = [25, 50, 100];
 
 const columnsOf = (store) => [
-  { name: "#", get: (index) => store.number[index], text: String, number: true },
+  { name: "#", get: (index) => store.number[index], text: String, number: true, page: true },
   ...store.parameters.map((parameter) => ({ name: parameter.name, get: (index) => store.params[parameter.name][index], text: (code) => (code < 0 ? "" : formatValue(parameter.values[code])), number: parameter.values.every((one) => typeof one === "number") })),
   { name: "state", get: (index) => store.state[index], cell: (index) => badge(STATE_NAMES[store.state[index]], store.reasons.get(index)) },
   { name: "time", get: (index) => store.runtime_s[index], text: duration, number: true },
@@ -41,7 +41,7 @@ const matching = (store, filters) => {
 /** data: {store, link} */
 export const trialsTable = (element, data) => {
   let now = data, sorted = 0, ascending = false, page = 0, size = SIZES[0];
-  const filters = { text: "", state: "", params: {}, texts: [] };
+  const filters = { text: "", state: "", params: byName(), texts: [] };
   const find = el("input", { type: "search", id: "find", placeholder: "text, name=value, #12" });
   const state = el("select", { id: "state-filter" }, [["", "all"], [COMPLETE, "finished"], ["feasible", "met every constraint"], [1, "stopped early"], [2, "failed"]].map(([key, name]) => el("option", { value: key }, name)));
   const selects = now.store.parameters.map((parameter) => {
@@ -69,7 +69,7 @@ export const trialsTable = (element, data) => {
   const cell = (column, index) => {
     if (column.cell) return el("td", {}, column.cell(index));
     const text = column.text(column.get(index));
-    if (column.name === "#" && now.link) return el("td", { class: "number" }, el("a", { href: now.link(store().number[index]) }, text));
+    if (column.page && now.link) return el("td", { class: "number" }, el("a", { href: now.link(store().number[index]) }, text));
     return el("td", { class: column.number ? "number" : column.wide ? "wide-cell" : null, title: text.length > 40 ? text : null }, text);
   };
   const store = () => now.store;
@@ -88,7 +88,7 @@ export const trialsTable = (element, data) => {
   find.addEventListener("input", () => { filters.text = find.value; page = 0; body(); });
   state.addEventListener("change", () => { filters.state = state.value; page = 0; body(); });
   sizes.addEventListener("change", () => { size = Number(sizes.value); page = 0; body(); });
-  clear.addEventListener("click", () => { Object.assign(filters, { text: "", state: "", params: {} }); find.value = ""; for (const select of element.querySelectorAll(".filters select")) select.value = ""; page = 0; body(); });
+  clear.addEventListener("click", () => { Object.assign(filters, { text: "", state: "", params: byName() }); find.value = ""; for (const select of element.querySelectorAll(".filters select")) select.value = ""; page = 0; body(); });
   previous.addEventListener("click", () => { page--; body(); });
   next.addEventListener("click", () => { page++; body(); });
   // Far below the first screen: filled when it becomes visible, and then with every change.

@@ -5,6 +5,12 @@ const BASE = "/api/v1";
 /** A URL below the API; every part is one path segment, whatever characters it has. */
 export const path = (...parts) => BASE + "/" + parts.map(encodeURIComponent).join("/");
 
+/** A segment of the address of this page; as it stands there when its percent signs mean nothing. */
+export const segment = (rank) => {
+  const text = location.pathname.split("/")[rank] ?? "";
+  try { return decodeURIComponent(text); } catch { return text; }
+};
+
 const sentence = async (response) => {
   try {
     const problem = await response.json();

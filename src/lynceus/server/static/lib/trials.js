@@ -8,9 +8,12 @@ export const STATE_WORDS = ["finished", "stopped early", "failed"];
 
 const LISTS = ["number", "row", "state", "runtime_s", "charged_usd", "cost_usd", "keeps", "other", "best_value", "best_trial", "low_s", "middle_s", "high_s"];
 
+/** An object without inherited properties, for keys that are data: a metric may be named `constructor` or `__proto__`. */
+export const byName = () => Object.create(null);
+
 /** An empty store of trials. */
 export const newTrials = (space) => {
-  const store = { parameters: space.parameters, size: 0, why: [], details: new Map(), reasons: new Map(), params: {}, metrics: {}, indices: new Map() };
+  const store = { parameters: space.parameters, size: 0, why: [], details: new Map(), reasons: new Map(), params: byName(), metrics: byName(), indices: new Map() };
   for (const name of LISTS) store[name] = [];
   for (const { name } of space.parameters) store.params[name] = [];
   return store;
@@ -43,7 +46,7 @@ export const value = (store, index, parameter) => {
 
 /** The configuration of a trial. */
 export const paramsOf = (store, index) => {
-  const found = {};
+  const found = byName();
   for (const parameter of store.parameters) {
     const code = store.params[parameter.name][index];
     if (code >= 0) found[parameter.name] = parameter.values[code];

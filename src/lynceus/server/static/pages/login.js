@@ -9,8 +9,8 @@ const main = document.getElementById("main");
 /** Where to go next: only a path on this server, since the address may come from a foreign link. */
 const target = () => {
   const next = new URLSearchParams(location.search).get("next") ?? "/";
-  const url = new URL(next, location.origin);
-  return url.origin === location.origin && next.startsWith("/") ? url.pathname + url.search : "/";
+  const url = URL.canParse(next, location.origin) ? new URL(next, location.origin) : null;
+  return url?.origin === location.origin && next.startsWith("/") ? url.pathname + url.search : "/";
 };
 
 const start = async () => {

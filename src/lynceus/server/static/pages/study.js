@@ -1,12 +1,12 @@
 // One study, live: the facts are fetched with every change, the predictions of models a little later.
 
-import { follow, get, path, post } from "../lib/api.js";
+import { follow, get, path, post, segment } from "../lib/api.js";
 import { dataOf, merge, studyCards } from "../lib/study_cards.js";
 import { el, setChildren } from "../lib/dom.js";
 import { shell, showError } from "../lib/shell.js";
 
 const main = document.getElementById("main");
-const name = decodeURIComponent(location.pathname.split("/")[2] ?? "");
+const name = segment(2);
 const MIN_PAUSE_MS = 1500;
 
 const actionsOf = (page, data) => {

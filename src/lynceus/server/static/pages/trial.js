@@ -1,6 +1,6 @@
 // One trial: the plan, the outcome, the output, and what the model learned.
 
-import { follow, get, path, post } from "../lib/api.js";
+import { follow, get, path, post, segment } from "../lib/api.js";
 import { card, copyButton, el, emptyNote, setText, setChildren, table } from "../lib/dom.js";
 import { countdown, duration, parseObjective, dateTime, money, percent, formatNumber, formatValue, paramsText } from "../lib/format.js";
 import { shell, showError } from "../lib/shell.js";
@@ -8,8 +8,7 @@ import { badge } from "../components/badge.js";
 import { progress } from "../components/progress.js";
 
 const main = document.getElementById("main");
-const [, , studyPart, , numberPart] = location.pathname.split("/");
-const name = decodeURIComponent(studyPart ?? ""), number = Number(numberPart);
+const name = segment(2), number = Number(segment(4));
 const here = (which) => `/studies/${encodeURIComponent(name)}/trials/${which}`;
 const POLL_MS = 2000;
 
