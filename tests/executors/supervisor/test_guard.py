@@ -18,6 +18,11 @@ from lynceus.executors.supervisor.ending import supervisors_of
 WITHOUT_GROUPS = "import lynceus.executors.supervisor.limits as limits; limits._own_groups = dict; "
 PATIENT = "import lynceus.executors.supervisor.guard as guard; guard._PATIENCE_S = 60.0; "
 IMPATIENT = "import lynceus.executors.supervisor.guard as guard; guard._PATIENCE_S = 1.0; "
+HANGING = (
+    "import time; from lynceus.executors.supervisor.reports import Reports; "
+    "Reports.add_output = lambda *_: time.sleep(1000); "
+)
+"""The supervisor waits for ever as soon as the job prints something."""
 SUPERVISE = (
     "import sys; "
     "from lynceus.executors.supervisor.supervise import supervise as s; s(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
@@ -80,10 +85,9 @@ def test_a_stopped_supervisor_is_woken_at_the_timeout(tmp_path: Path) -> None:
 
 
 def test_a_supervisor_that_hangs_does_not_delay_the_timeout(tmp_path: Path) -> None:
-    run = Supervised(tmp_path, f"echo $$ > job; {SLOW}", cap_s=1.0)
-    with held_stopped(run.supervisor):
-        eventually(lambda: not run.is_alive("job"))
-        record = run.outcome()
+    run = Supervised(tmp_path, f"echo $$ > job; echo output; {SLOW}", cap_s=1.0, before=IMPATIENT + HANGING)
+    record = run.outcome()
+    assert not run.is_alive("job")
     assert record["end"] == "capped"
     assert 1.0 < record["seconds"] < 30.0
     assert record["stopping_s"] >= 0.2

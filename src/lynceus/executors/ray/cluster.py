@@ -13,7 +13,7 @@ from lynceus.executors.ray import actor as actor_module
 from lynceus.executors.ray import node
 from lynceus.executors.ray.names import PREFIX
 from lynceus.executors.ray.run_state import RunState
-from lynceus.executors.supervisor import outcome_record
+from lynceus.executors.supervisor import files, outcome_record
 
 _IDLE_TIMEOUT_S = 120.0
 """An actor that is not started releases its nodes after this time."""
@@ -47,7 +47,7 @@ class Cluster:
     """All operations on one cluster."""
 
     def __init__(self, ray: Any) -> None:
-        for module in (actor_module, node, outcome_record):  # Lynceus need not be installed on the nodes
+        for module in (actor_module, node, files, outcome_record):  # Lynceus need not be installed on the nodes
             ray.cloudpickle.register_pickle_by_value(module)
         self._ray = ray
         self._known: dict[str, _KnownRun] = {}
