@@ -142,6 +142,19 @@ def test_a_client_that_takes_its_time_between_requests_is_kept(monkeypatch: pyte
             received += more
 
 
+@pytest.mark.parametrize("size", [100, 20_000, 60_000])
+def test_a_head_of_any_size_that_arrives_at_once_is_bounded(folder: Path, size: int) -> None:
+    requests = (
+        b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * size + b"\r\n\r\n",
+        b"GET /api/v1/health?" + b"a" * size + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    )
+    with served(f"sqlite:///{folder}/s.db", folder) as server:
+        for request in requests:
+            with held(server, 1, request) as (one,):
+                answer = one.recv(65536)
+                assert answer.startswith(b"HTTP/1.1 200 " if size == 100 else b"HTTP/1.1 431 ")
+
+
 def test_busy_and_recent_connections_stay() -> None:
     """Room is made at the cost of the client that has waited longest, and of one with as many connections as half of all may be."""
     most = Connections(4)

@@ -49,6 +49,8 @@ def test_values(parameter, values):
         (lambda: Categorical("p", [1, True]), "true is listed and equals 1"),
         (lambda: Categorical("p", ["a", None]), "means 'inactive'"),
         (lambda: Categorical("p", [["a"]]), "a value is a list, but"),
+        (lambda: Categorical("p", ["\ud800", "a"]), "a character that cannot be stored"),
+        (lambda: Ordinal("p", ["a\0"]), "a character that cannot be stored"),
         (lambda: Ordinal("p", [1.0, math.nan]), "a value is nan"),
         (lambda: Ordinal("p", [10**400]), "an enormous integer"),
         (lambda: Categorical("", ["a"]), "name is ''"),

@@ -1,4 +1,4 @@
-"""Middleware that checks every request first: Host header, token or session, origin, size of the body."""
+"""Middleware that checks every request first: size of head and body, Host header, token or session, origin."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from lynceus.server.sessions import SignedOut
 
 MAX_BODY_BYTES = 2_000_000
 """Largest body of a request; a job file is far smaller."""
+MAX_HEAD_BYTES = 16_000
+"""Largest path, query and headers of a request together. The protocol's own limit counts only what arrives in pieces."""
 _MAX_DISCARDED = 8
 """Largest bodies that are read and discarded before the connection is closed."""
 API = "/api/v1"
@@ -81,6 +83,9 @@ class Guard:
         await self._pass_on(scope, receive, send)
 
     async def _admit(self, scope: Scope) -> Visitor:
+        head_bytes = sum(len(name) + len(value) for name, value in scope["headers"])
+        if head_bytes + len(scope["raw_path"]) + len(scope["query_string"]) > MAX_HEAD_BYTES:
+            raise HttpError(431, f"The path and the headers have more than {MAX_HEAD_BYTES:,} bytes; send fewer.")
         headers = Headers(scope=scope)
         name = host_name(headers.get("host", ""))
         if name not in self.access.hosts and "*" not in self.access.hosts:

@@ -13,7 +13,7 @@ from lynceus.jobfile.prepared_study import PreparedStudy, prepare
 from lynceus.jobfile.sections.job_file import JobFile
 from lynceus.jobfile.yaml.document import Document
 from lynceus.jobfile.yaml.lines import Tree
-from lynceus.server.schemas import is_storable
+from lynceus.space.column import is_storable
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")
 

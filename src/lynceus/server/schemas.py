@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Header, Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from lynceus.space.column import is_storable
 from lynceus.trial.text import clean_line, clean_name
 
 MAX_TEXT = 2_000
@@ -14,11 +15,6 @@ MAX_NAME = 200
 MAX_METRICS = 200
 MAX_POINTS = 10_000
 MAX_TRIALS = 1_000
-
-
-def is_storable(text: str) -> bool:
-    """Databases store neither NUL nor half a surrogate pair."""
-    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _storable(value: str) -> str:

@@ -27,6 +27,15 @@ EXACT = 2**53
 """Whole numbers up to here are exact as float64."""
 
 
+def is_storable(text: str) -> bool:
+    r"""Whether databases and files can hold a text: they hold neither NUL nor half a surrogate pair.
+
+    >>> is_storable("naïve"), is_storable("\ud800")
+    (True, False)
+    """
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def plain(value: object, where: str) -> Cell:
     """``value`` as an ordinary Python scalar; NaN, infinities and containers are errors.
 
@@ -35,6 +44,8 @@ def plain(value: object, where: str) -> Cell:
     """
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, str) and not is_storable(value):
+        raise InputError(f"{where} is {shown(value)}, which has a character that cannot be stored: remove it.")
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int):

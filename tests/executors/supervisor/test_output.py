@@ -2,6 +2,7 @@ import base64
 import json
 import os
 import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,15 @@ def test_every_line_and_the_usual_encodings_of_a_secret_are_masked(tmp_path: Pat
     assert (found[:5], found[-4:]) == (b"see: ", b" end")
     for part in (b"MIIEvQIBADANBg", b"kqhkiG9w0BAQEF", b"TUlJRXZRSUJB", b"a3Foa2lHOXcw"):
         assert part not in found
+
+
+@pytest.mark.parametrize("safe", ["", "/"])
+@pytest.mark.parametrize("quote", [urllib.parse.quote, urllib.parse.quote_plus])
+def test_a_secret_in_an_address_is_masked(tmp_path: Path, quote: Callable[..., str], safe: str) -> None:
+    """Some programs keep the slash, and forms write a plus for a space."""
+    secret = b"a/b c@d:e+f%g"
+    found = written(tmp_path, [b"to https://me:", quote(secret, safe=safe).encode(), b"@host"], 10_000, [secret])
+    assert found == b"to https://me:" + MASK + b"@host"
 
 
 @given(data=st.lists(st.sampled_from([b"ab", b"abc-abc", b"abc-abc-abd", b"-", b"abd-x", b"abd-xyz"]), max_size=12))

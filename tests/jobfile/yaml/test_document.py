@@ -46,6 +46,14 @@ def test_a_good_document_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            'name: a\nspace:\n  n: {low: "\\ud800"}',
+            r"job.yaml:3: '\ud800' has a character that cannot be stored (NUL, or half a surrogate pair); remove it.",
+        ),
+        (
+            'name: a\n"\\0": 1',
+            r"job.yaml:2: '\x00' has a character that cannot be stored (NUL, or half a surrogate pair); remove it.",
+        ),
         (GOOD + "nam: x\n", "job.yaml:7: nam: there is no field 'nam'; did you mean 'name'?"),
         (GOOD + "qqq: 1\n", "job.yaml:7: qqq: there is no field 'qqq'; known are name, space, deadline, budget, tags."),
         (

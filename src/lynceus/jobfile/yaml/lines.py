@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from lynceus.errors import InputError
+from lynceus.space.column import is_storable
 
 Path = tuple[str | int, ...]
 """The path of a value in a document: keys of mappings and indices of lists."""
@@ -147,6 +148,7 @@ class _Converter:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise InputError(f"{self.name}:{line}: got a list or a mapping in place of a field name; write a name.")
             key = str(key_node.value)
+            self._check_text(key, line)
             if key in values:
                 first = self.lines[(*path, key)]
                 raise InputError(
@@ -155,7 +157,15 @@ class _Converter:
             values[key] = self.value(value_node, (*path, key), line, depth + 1)
         return values
 
+    def _check_text(self, text: str, line: int) -> None:
+        if not is_storable(text):
+            raise InputError(
+                f"{self.name}:{line}: {text[:60]!r} has a character that cannot be stored (NUL, or half a surrogate pair); "
+                "remove it."
+            )
+
     def _scalar(self, node: yaml.Node, line: int) -> Any:
+        self._check_text(str(node.value), line)
         try:
             # YAML 1.1 reads 010 as eight; users who write leading zeros mean ten.
             if node.tag.endswith(":int") and re.fullmatch(r"[-+]?[0-9]+", str(node.value)):
