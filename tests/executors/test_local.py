@@ -22,7 +22,7 @@ from local_runs import Bench, contains, eventually, files_below, held_stopped, p
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.executors import local
 from lynceus.executors.command import JobCommand
-from lynceus.executors.interface import LostRunError, OwnedResource, ResourceKind
+from lynceus.executors.interface import LostRunError, Outage, OwnedResource, ResourceKind
 from lynceus.executors.resources import Resources
 from lynceus.executors.supervisor import files
 from lynceus.executors.supervisor.ending import supervisors_of
@@ -86,7 +86,7 @@ def test_scripts_receive_values_unchanged(bench: MakeBench, tmp_path: Path, row:
 
 
 def test_a_nul_byte_is_refused(bench: MakeBench) -> None:
-    with pytest.raises(InputError, match="contains a NUL byte, which arguments and environment variables cannot hold"):
+    with pytest.raises(InputError, match="a character that cannot be stored"):
         bench(("echo", "${word}"), ("a\0b",)).launch()
 
 
@@ -354,6 +354,33 @@ def test_a_run_whose_supervisors_hang_is_ended_by_force(
     assert outcome.reason is {"cancel": FailureReason.USER, "timeout": None, "remove": FailureReason.INFRA}[how]
     assert outcome.charged_usd >= outcome.seconds > 0
     assert [process for process in below | supervisors if not is_dead(process)] == []
+
+
+def test_a_supervisor_without_a_sign_of_life_is_an_outage(
+    bench: MakeBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_SILENT_S", 2.0)
+    one = bench("touch ready; sleep 1000")
+    ticket = one.launch(timeout_s=1000.0)
+    eventually((tmp_path / "ready").exists)
+
+    def seen() -> Outage | None:
+        assert one.executor.collect(ticket) is None
+        return one.executor.outage()
+
+    assert seen() is None
+    with contextlib.ExitStack() as stack:
+        for process in supervisors_of(ticket):
+            stack.enter_context(held_stopped(process))
+        eventually(seen)
+        outage = seen()
+        assert outage is not None
+        assert ticket in outage.detail
+        assert outage.since_s <= time.time() - 2.0
+    eventually(lambda: seen() is None)
+    one.executor.cancel(ticket)
+    one.wait(ticket)
+    assert one.executor.outage() is None
 
 
 def test_a_run_whose_directory_is_removed_is_ended_and_its_time_is_known(bench: MakeBench, tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import lynceus
 from lynceus.errors import InputError
 from lynceus.executors.command import JobCommand, environment
-from lynceus.executors.interface import LostRunError, OwnedResource, Request
+from lynceus.executors.interface import LostRunError, Outage, OwnedResource, Request
 from lynceus.executors.plugin import ExecutorContext, NoOptions, Plugin
 from lynceus.executors.resources import Resources
 from lynceus.executors.run_directory import (
@@ -43,6 +44,31 @@ _CANCEL_S = 5.0
 """A supervisor that has not stopped a cancelled run this long after the grace period is killed."""
 _OVERDUE_S = 15.0
 """The same for one that has not stopped its run at the timeout; its guard should have done so long before."""
+_SILENT_S = 15.0
+"""A supervisor without a heartbeat for so long is suspended, or cannot write."""
+
+
+@dataclass(frozen=True)
+class _Heartbeat:
+    """The last sign of life of a supervisor. Its file may have another clock than we, so we note when it changed."""
+
+    changed_ns: int
+    noticed: float
+    """When we noticed the change, by our monotonic clock."""
+    since_s: float
+    """The same in seconds since the epoch."""
+    silent_s: float = 0.0
+
+    @classmethod
+    def seen(cls, ticket: str, now: float, before: _Heartbeat | None) -> _Heartbeat:
+        """What is seen `now`, after what was seen before."""
+        try:
+            changed_ns = os.stat(os.path.join(ticket, files.ALIVE)).st_mtime_ns
+        except OSError:  # it has not begun
+            changed_ns = 0
+        if before is None or changed_ns != before.changed_ns or not changed_ns:
+            return cls(changed_ns, now, time.time())
+        return replace(before, silent_s=now - before.noticed)
 
 
 class LocalExecutor:
@@ -67,6 +93,7 @@ class LocalExecutor:
         """Ticket → when we first saw that the run is cancelled, by our own clock."""
         self._looked: dict[str, float] = {}
         """Ticket → when we last looked whether its supervisor answers."""
+        self._beats: dict[str, _Heartbeat] = {}
 
     def close(self) -> None:
         """End the fork server; runs continue."""
@@ -104,10 +131,20 @@ class LocalExecutor:
         record = read_outcome(ticket)
         if record is None:
             record = self._settled(ticket, request)
+        if record is not None:
+            self._beats.pop(ticket, None)
         if record is None and self._is_overdue(ticket, request):
             end_by_force(ticket)
             record = self._settled(ticket, request)
         return None if record is None else to_outcome(self._problem, request, record)
+
+    def outage(self) -> Outage | None:
+        """A supervisor that gives no sign of life: the timeout of its run holds, but what it records is not to be had yet."""
+        silent = [(one.since_s, ticket) for ticket, one in self._beats.items() if one.silent_s > _SILENT_S]
+        if not silent:
+            return None
+        since_s, ticket = min(silent)
+        return Outage(f"a run cannot write to {ticket} (is the disk full or read-only?), or is suspended", since_s)
 
     def _settled(self, ticket: str, request: Mapping[str, Any]) -> OutcomeRecord | None:
         # A run of an earlier boot may have started, even if the power failure lost its `started.json`: do not start it again.
@@ -128,6 +165,7 @@ class LocalExecutor:
         if now - self._looked.get(ticket, -math.inf) < _LOOK_S:
             return False
         self._looked[ticket] = now
+        self._beats[ticket] = _Heartbeat.seen(ticket, now, self._beats.get(ticket))
         if os.path.exists(os.path.join(ticket, files.CANCEL)):
             wake_supervisors(ticket)
             return now - self._cancelled.setdefault(ticket, now) > float(request["grace_s"]) + _CANCEL_S

@@ -20,12 +20,7 @@ def as_text(value: object) -> str:
     """
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = repr(value) if isinstance(value, float) else str(value)
-    if "\0" in text:
-        raise InputError(
-            f"The parameter value {text!r} contains a NUL byte, which arguments and environment variables cannot hold; remove it."
-        )
-    return text
+    return repr(value) if isinstance(value, float) else str(value)
 
 
 def fill(text: str, values: Mapping[str, object]) -> str:

@@ -140,6 +140,7 @@ class Worker:
         finished = [(ticket, outcome) for ticket in self._running if (outcome := self._collect(ticket)) is not None]
         for ticket, outcome in finished:
             self._settle(self._running[ticket].run.order, outcome)
+            self._failure = None
         if not finished:
             passed = self._clock.now() - self._since_s
             self._clock.sleep(min(max(0.02 * passed, _FIRST_POLL_S), _SLOWEST_POLL_S))
@@ -158,6 +159,7 @@ class Worker:
                 except (InfrastructureError, OSError) as error:
                     self._failed(error)
                     continue
+                self._failure = None
                 self._ended.add(ticket)
 
     def leave(self) -> None:
@@ -191,13 +193,13 @@ class Worker:
         except OSError as error:  # too many open files, a network disk: perhaps only for a moment
             watched.failing_since_s = now if watched.failing_since_s is None else watched.failing_since_s
             return None if now - watched.failing_since_s < _PATIENCE_S else self._lost(ticket, error)
-        watched.failing_since_s = self._failure = None
+        watched.failing_since_s = None
         if outcome is None:
             watched.seen_s = now
         return outcome
 
     def _failed(self, error: Exception) -> None:
-        """The executor raised instead of answering; `outage` says so until it answers."""
+        """The executor raised instead of answering; `outage` says so until it ends a run, or one has ended."""
         self._failure = Outage(str(error), self._clock.now() if self._failure is None else self._failure.since_s)
 
     def _lost(self, ticket: str, error: Exception) -> Outcome | None:
