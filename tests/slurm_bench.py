@@ -15,7 +15,8 @@ from pathlib import Path
 from ports import free_ports
 
 NEEDED = ("munged", "slurmctld", "slurmd", "slurmstepd", "sbatch", "squeue", "scontrol", "scancel")
-_PATIENCE_S = 60.0
+_PATIENCE_S = 240.0
+"""A node that could not reach the controller asks again only after 15 s, several times; on a busy machine that adds up."""
 
 _CONFIGURATION = """\
 ClusterName=bench
