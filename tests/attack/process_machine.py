@@ -23,8 +23,9 @@ from attack.invariants import ROUNDING, Watch
 from attack.ledger import Ledger
 from attack.live_study import BUDGET_USD, CAP_S, NAME, PRICE_USD_PER_S, LiveStudy
 from attack.readers import check_reader, check_readers
-from lynceus.errors import InputError
+from lynceus.errors import InfrastructureError, InputError
 from lynceus.trial.order import Order
+from lynceus.trial.trial import Trial
 
 if TYPE_CHECKING:
     from attack.proxy import Proxy
@@ -133,10 +134,12 @@ class ProcessMachine(RuleBasedStateMachine):
 
     @rule()
     def ask(self) -> None:
-        trial = self.client.study.ask()
-        if trial is not None:
-            assert trial.number not in self.asked
-            self.asked.append(trial.number)
+        trials: list[Trial | None] = []
+        self.refused(lambda: trials.append(self.client.study.ask()))
+        for trial in trials:
+            if trial is not None:
+                assert trial.number not in self.asked
+                self.asked.append(trial.number)
 
     @precondition(lambda self: self.live is not None and self.asked)
     @rule(seconds=st.sampled_from([0.2, 1.0, 60.0]), detail=st.sampled_from(["", "nul\0", "\x1b[2J"]))
@@ -153,9 +156,14 @@ class ProcessMachine(RuleBasedStateMachine):
         assert "Traceback" not in said, said
 
     def refused(self, action: Callable[[], object]) -> bool:
+        """Whether Lynceus refuses it; a process that stands still may hold SQLite's lock for longer than anyone waits."""
         try:
             action()
         except InputError:
+            return True
+        except InfrastructureError as error:
+            if not (self.here.stopped and "database is locked" in str(error)):
+                raise
             return True
         return False
 
