@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sqlite3
 import tempfile
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,6 +21,8 @@ _TABLES = frozenset({"studies", "trials", "events", "settings"})
 """Every version has these; no other program that is known to us has all of them."""
 _VERSIONS = "alembic_version"
 _HEADER = b"SQLite format 3\0"
+_PATIENCE_S = 5.0
+"""How long to look again at a file that others are changing."""
 
 
 def check_file(file: Path, shown_url: str, *, create: bool, older: bool = False) -> None:
@@ -37,7 +41,7 @@ def check_file(file: Path, shown_url: str, *, create: bool, older: bool = False)
     if header:
         try:
             names, version = _look(file)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, FileNotFoundError) as error:
             raise InfrastructureError(f"storage {shown_url}: {error}; restore the file from a backup.") from None
         _check(names, version, shown_url, create=create, older=older)
 
@@ -110,13 +114,30 @@ def _found(connection: Connection) -> tuple[set[str], str | None]:
 
 
 def _look(file: Path) -> tuple[set[str], str | None]:
-    """The same of a SQLite file, read only: nothing is written to it or beside it."""
+    """The same of a SQLite file, read only: nothing is written to it or beside it.
+
+    Other processes may write to it, close it, or be killed meanwhile: then look again.
+    """
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return _look_once(file)
+        except (sqlite3.OperationalError, FileNotFoundError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+
+
+def _look_once(file: Path) -> tuple[set[str], str | None]:
     log, index = (file.with_name(file.name + ending) for ending in ("-wal", "-shm"))
     if not log.exists():
         return _read(file, "immutable=1")
     if index.exists():
-        return _read(file, "readonly_shm=1")
-    with tempfile.TemporaryDirectory() as folder:  # SQLite would make the index that is missing
+        with contextlib.suppress(
+            sqlite3.OperationalError
+        ):  # its writer was killed, and nobody has recovered the index since
+            return _read(file, "readonly_shm=1")
+    with tempfile.TemporaryDirectory() as folder:  # SQLite would write the index
         for part in (file, log):
             shutil.copyfile(part, Path(folder) / part.name)
         return _read(Path(folder) / file.name, "")
