@@ -94,3 +94,11 @@ def test_problems_with_large_spaces_are_not_stored(tmp_path: Path) -> None:
         storage.create_study("old", document={}, fingerprint="f", policy={"name": "x"})
     with pytest.raises(InputError, match="was created by a program and its problem is not stored"):
         open_named("old", f"sqlite:///{tmp_path}/s.db")
+
+
+def test_a_deterministic_problem_stays_one() -> None:
+    space = Space.build([Integer("nodes", 1, 3)], price="0.1 * nodes")
+    for deterministic in (False, True):
+        record = json.loads(json.dumps(problem_record(Problem(space, deterministic=deterministic))))
+        assert ("deterministic" in record) == deterministic
+        assert problem_of_record(record).deterministic == deterministic

@@ -58,6 +58,8 @@ class State:
     """`[b, e]`"""
     imagined_targets: FloatArray
     """In the model's own units `[b, e, m]`."""
+    margin: float = 1.0
+    """A run is stopped when it has cost so many times what the incumbent costs: above 1 where runs are known to differ."""
 
     @classmethod
     def present(cls, problem: Problem, observations: Observations, pending: tuple[Order, ...] = ()) -> State:
@@ -164,9 +166,9 @@ class State:
     def _timeouts(self, best: FloatArray, rows: IntArray | None, ceiling_s: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):
             if self.problem.kind == "cost":
-                beaten = np.where(np.isnan(best), np.inf, self.problem.run_costs.seconds_at(best, rows))
+                beaten = np.where(np.isnan(best), np.inf, self.problem.run_costs.seconds_at(self.margin * best, rows))
             elif self.problem.kind == "time":
-                beaten = np.where(np.isnan(best), np.inf, best)
+                beaten = np.where(np.isnan(best), np.inf, self.margin * best)
             else:
                 beaten = np.full(best.shape, np.inf)
             return np.minimum(beaten, ceiling_s)

@@ -49,6 +49,8 @@ class Problem:
     """The column with the fraction of the data that a run reads; None when every run reads all of it."""
     preemption: Preemption | None = None
     """Which configurations run on machines that the cloud may take back (spot machines); None for none."""
+    deterministic: bool = False
+    """Whether every run of a configuration takes the same time, as in a replayed table: then no run is repeated to learn the noise."""
 
     def __post_init__(self) -> None:
         for name in ("testable", "answerable"):

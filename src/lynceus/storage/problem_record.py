@@ -40,6 +40,7 @@ def problem_record(problem: Problem) -> dict[str, Any] | None:
     if problem.preemption is not None or len(space) * width > MOST_CELLS:
         return None
     names = {parameter.name for parameter in space.parameters}
+    deterministic = {"deterministic": True} if problem.deterministic else {}
     return {
         "v": VERSION,
         "space": {
@@ -60,6 +61,7 @@ def problem_record(problem: Problem) -> dict[str, Any] | None:
         "answerable": None if problem.answerable is None else problem.answerable.tolist(),
         "repeats": problem.repeats,
         "fraction": problem.fraction,
+        **deterministic,
     }
 
 
@@ -80,6 +82,7 @@ def problem_of_record(record: Mapping[str, Any]) -> Problem:
         _mask(record["answerable"]),
         record["repeats"],
         record["fraction"],
+        deterministic=record.get("deterministic", False),
     )
 
 

@@ -1,0 +1,225 @@
+"""How much the runs of one configuration differ, and what that leaves to be believed of its time.
+
+A run takes T = exp(f + e): f belongs to the configuration, e is noise. Most runs have e ~ N(0, σ²); a few are slow for a reason of their
+own (a bad disk, a neighbour, a retry) and have e ~ N(a, b² + σ²). One lucky run is then not taken at its word: it is weighed against what
+other configurations predict, and against further runs of its own; one slow run neither moves f much nor makes σ large.
+
+σ is unknown: it has a prior, and repeated runs teach it. Everything is integrated on a grid, so no formula needs to be normal:
+
+    p(f, σ, w | runs) ∝ p(σ) p(w) t₄(f; m, s) ∏ p(run | f, σ, w) ∏ over other repeated configurations ∫ ∏ p(run | f', σ, w) df'
+
+with m, s what the model predicts from all other configurations, and w the share of slow runs: none, or a few percent. A run that was
+stopped is worth P(T > its time).
+
+>>> noise = RunNoise()
+>>> once, twice = noise.belief(Runs((100.0,))), noise.belief(Runs((100.0, 100.0)))
+>>> once.spread > twice.spread, twice.high_s - twice.low_s < 1.0
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from lynceus.space.column import FloatArray
+from lynceus.trial.outcome import End, Observations
+
+_SPREADS = (0.0005, 1.0)
+"""Smallest and largest σ of the grid: 0.05 % is as good as none."""
+_COUNT = 32
+"""Values of σ."""
+_PLACES = 320
+"""Values of f for each σ."""
+_REACH = 6.0
+"""The grid of f ends so many σ beyond the runs."""
+_TAILS = 4.0
+"""Degrees of freedom of the prior of f: a model that is wrong by far is then outvoted by the runs."""
+_QUIET = 0.01
+"""Where σ is below this, slow runs become rare, too: machines that repeat to the percent are quiet machines."""
+INTERVAL = 0.8
+"""Probability of the interval that is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of one configuration, in seconds."""
+
+    finished: tuple[float, ...] = ()
+    stopped: tuple[float, ...] = ()
+    """Times at which runs were stopped: lower bounds."""
+
+    def __len__(self) -> int:
+        return len(self.finished) + len(self.stopped)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Belief:
+    """What is believed of a configuration after its runs: weights on a grid of f and σ."""
+
+    place: FloatArray
+    """f, the logarithm of a typical run's seconds, `[g, p]`."""
+    sigma: FloatArray
+    """σ, `[g, 1]`."""
+    share: FloatArray
+    """Share of slow runs, `[g, 1]`."""
+    weight: FloatArray
+    """Probabilities, `[g, p]`, sum 1."""
+    noise: RunNoise
+
+    @property
+    def spread(self) -> float:
+        """Expected σ."""
+        return float((self.weight.sum(axis=1) * self.sigma[:, 0]).sum())
+
+    @property
+    def seconds(self) -> float:
+        """Expected time of a run."""
+        return float((self.weight * np.exp(self._log_mean())).sum())
+
+    @property
+    def low_s(self) -> float:
+        """Lower end of the interval of the mean time."""
+        return self._quantile((1 - INTERVAL) / 2)
+
+    @property
+    def high_s(self) -> float:
+        """Upper end of the interval of the mean time."""
+        return self._quantile((1 + INTERVAL) / 2)
+
+    @property
+    def doubt(self) -> float:
+        """Standard deviation of the logarithm of the mean time."""
+        log_mean = self._log_mean()
+        centre = float((self.weight * log_mean).sum())
+        return math.sqrt(float((self.weight * np.square(log_mean - centre)).sum()))
+
+    def chance(self, limit_s: float) -> float:
+        """P(the next run takes at most `limit_s`)."""
+        if not limit_s > 0:
+            return 0.0
+        if math.isinf(limit_s):
+            return 1.0
+        noise, ratio = self.noise, math.log(limit_s) - self.place
+        share, (slower, width) = self.share, noise.log_slower
+        # Where runs do not differ, one that kept the limit exactly keeps it again.
+        ratio = ratio + np.where(self.sigma == _SPREADS[0], _REACH * self.sigma, 0.0)
+        plain, slow = ndtr(ratio / self.sigma), ndtr((ratio - slower) / np.hypot(self.sigma, width))
+        return float((self.weight * ((1 - share) * plain + share * slow)).sum())
+
+    def _log_mean(self) -> FloatArray:
+        """ln E[T] given f and σ `[g, p]`."""
+        noise = self.noise
+        slower = math.exp(noise.log_slower[0] + noise.log_slower[1] ** 2 / 2) - 1
+        return np.asarray(self.place + np.square(self.sigma) / 2 + np.log1p(self.share * slower))
+
+    def _quantile(self, probability: float) -> float:
+        values = self._log_mean().ravel()
+        order = np.argsort(values)
+        reached = np.searchsorted(np.cumsum(self.weight.ravel()[order]), probability)
+        return math.exp(float(values[order[min(int(reached), len(order) - 1)]]))
+
+
+@dataclass(frozen=True, slots=True)
+class RunNoise:
+    """What is believed of the noise before any configuration was repeated."""
+
+    none: float = 0.2
+    """Probability that runs do not differ at all."""
+    log_spread: tuple[float, float] = (-2.6, 1.1)
+    """Mean and std of ln σ where they do: from 1 % to 40 %, 7 % in the middle."""
+    slow: tuple[float, float] = (0.3, 0.06)
+    """Probability that some runs are slow for a reason of their own, and the share of these runs then."""
+    log_slower: tuple[float, float] = (0.9, 0.5)
+    """Mean and std of the logarithm of how much slower they are: about 2.5 times."""
+
+    def __post_init__(self) -> None:
+        if not (self.log_spread[1] > 0 and self.log_slower[1] >= 0):
+            raise ValueError(
+                f"log_spread {self.log_spread} needs a std above 0, and log_slower {self.log_slower} one of 0 or more"
+            )
+        if not all(0 <= each < 1 for each in (self.none, *self.slow)):
+            raise ValueError(f"none {self.none} and slow {self.slow} must lie in [0, 1)")
+
+    def belief(self, own: Runs, others: Iterable[Runs] = (), prior: tuple[float, float] | None = None) -> Belief:
+        """What is believed of a configuration after its `own` runs and those of other repeated configurations.
+
+        `prior` is mean and std of ln seconds that the model predicts from all other configurations; None where there is no model.
+        """
+        if not own.finished:
+            raise ValueError("a configuration without a finished run has nothing to believe")
+        sigma, share, log_prior = self._grid()
+        place, log_weight = self._log_joint(own, sigma, share)
+        log_weight = log_weight + log_prior
+        if prior is not None:
+            standard = (place - prior[0]) / prior[1]
+            log_weight = log_weight - 0.5 * (_TAILS + 1) * np.log1p(np.square(standard) / _TAILS)
+        log_weight = log_weight + self._learnt(others, sigma, share)
+        weight = np.exp(log_weight - log_weight.max())
+        return Belief(place, sigma, share, weight / weight.sum(), self)
+
+    def spread(self, configurations: Iterable[Runs]) -> float:
+        """The median of σ after the runs of some configurations; only those that were repeated tell of it."""
+        sigma, share, log_weight = self._grid()
+        log_weight = log_weight + self._learnt(configurations, sigma, share)
+        weight = np.exp(log_weight - log_weight.max())[:, 0]
+        order = np.argsort(sigma[:, 0], kind="stable")
+        reached = np.searchsorted(np.cumsum(weight[order]), 0.5 * weight.sum())
+        return float(sigma[order[reached], 0])
+
+    def _learnt(self, configurations: Iterable[Runs], sigma: FloatArray, share: FloatArray) -> FloatArray:
+        """ln of the likelihood of repeated runs, whatever the typical times of their configurations `[g, 1]`."""
+        total = np.zeros_like(sigma)
+        for runs in configurations:
+            if len(runs) > 1 and runs.finished:
+                joint = self._log_joint(runs, sigma, share)[1]
+                total = total + np.logaddexp.reduce(joint, axis=1, keepdims=True)
+        return total
+
+    def _grid(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """σ, the share of slow runs and ln of their prior, `[g, 1]` each; the smallest σ stands for none."""
+        sigma = np.geomspace(*_SPREADS, _COUNT)
+        raw = np.exp(-0.5 * np.square((np.log(sigma) - self.log_spread[0]) / self.log_spread[1]))
+        prior = (1 - self.none) * raw / raw.sum()
+        prior[0] += self.none
+        quieter = np.square(sigma) / (np.square(sigma) + _QUIET**2)
+        some, share = self.slow
+        shares = np.concatenate([np.zeros(_COUNT), share * quieter])
+        weight = np.concatenate([(1 - some) * prior, some * prior])
+        with np.errstate(divide="ignore"):
+            return np.tile(sigma, 2)[:, np.newaxis], shares[:, np.newaxis], np.log(weight)[:, np.newaxis]
+
+    def _log_joint(self, runs: Runs, sigma: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A grid of f `[g, p]`, and ln of the likelihood of the runs there times the width of a step."""
+        known = np.log(np.maximum((*runs.finished, *runs.stopped), 1e-9))
+        low, high = known.min() - _REACH * sigma, known.max() + _REACH * sigma
+        place = low + (high - low) * np.linspace(0.0, 1.0, _PLACES)
+        total = np.log((high - low) / (_PLACES - 1)) + np.zeros_like(place)
+        slower, width = self.log_slower
+        wide = np.hypot(sigma, width)
+        with np.errstate(divide="ignore"):
+            often, seldom = np.log1p(-share), np.log(share)
+        for value in known[: len(runs.finished)]:
+            plain = often - 0.5 * np.square((value - place) / sigma) - np.log(sigma)
+            slow = seldom - 0.5 * np.square((value - place - slower) / wide) - np.log(wide)
+            total = total + np.logaddexp(plain, slow)
+        for value in known[len(runs.finished) :]:
+            plain = often + log_ndtr((place - value) / sigma)
+            total = total + np.logaddexp(plain, seldom + log_ndtr((place + slower - value) / wide))
+        return place, total
+
+
+def runs_by_row(observations: Observations) -> dict[int, Runs]:
+    """The runs of every configuration; failed runs say nothing about its time."""
+    found: dict[int, Runs] = {}
+    for seen in observations:
+        before, seconds = found.get(seen.row, Runs()), seen.outcome.seconds
+        if seen.outcome.end is End.FINISHED:
+            found[seen.row] = Runs((*before.finished, seconds), before.stopped)
+        elif seen.outcome.end is End.TIMEOUT:
+            found[seen.row] = Runs(before.finished, (*before.stopped, seconds))
+    return found
