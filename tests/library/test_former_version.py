@@ -13,19 +13,27 @@ from lynceus.library.open_study import open_record
 from lynceus.storage.sql.migrate import HEAD
 from lynceus.storage.sql.storage import Storage, upgrade
 from lynceus.trial.order import Purpose
+from lynceus.trial.stop import StopReason
 
 FORMER = Path(__file__).parents[1] / "fixtures" / "v0.1"
 NEXT = json.loads((FORMER / "next.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> Iterator[Storage]:
-    file = tmp_path / "lynceus.db"
+def opened(folder: Path, trials: int) -> Storage:
+    """The storage, with so many trials in the budget of its job."""
+    file = folder / "lynceus.db"
+    text = (FORMER / "storage.sql").read_text(encoding="utf-8").replace("/srv/jobs", str(folder))
     with sqlite3.connect(file) as database:
-        database.executescript((FORMER / "storage.sql").read_text(encoding="utf-8").replace("/srv/jobs", str(tmp_path)))
+        database.executescript(text.replace('"max_trials": 12', f'"max_trials": {trials}'))
     database.close()
     assert upgrade(f"sqlite:///{file}") == ("0003", HEAD)
-    with Storage(f"sqlite:///{file}", create=False) as found:
+    return Storage(f"sqlite:///{file}", create=False)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[Storage]:
+    # Version 0.1 confirmed with one trial more than the budget had.
+    with opened(tmp_path, trials=13) as found:
         yield found
 
 
@@ -42,6 +50,14 @@ def test_a_study_goes_on_as_it_would_have(storage: Storage, name: str) -> None:
         asked.append([trial.number, dict(trial.params), trial.timeout])
         assert trial.max_charge_usd == pytest.approx(NEXT[name][len(asked) - 1][3] + grace_h * trial.price_usd_per_hour)
     assert asked == [expected[:3] for expected in NEXT[name]]
+
+
+def test_a_confirmation_does_not_exceed_the_trials_of_the_budget(tmp_path: Path) -> None:
+    with opened(tmp_path, trials=12) as found:
+        study = open_record(found, found.load_study("pipeline")).study
+        assert (len(study.observations), study.ask()) == (12, None)
+        assert study.stopped is not None
+        assert study.stopped.kind is StopReason.TRIALS
 
 
 def test_the_purpose_of_a_run_is_known_from_its_former_text(storage: Storage) -> None:

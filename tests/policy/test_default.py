@@ -13,6 +13,7 @@ from lynceus.problem.objective import Constraint
 from lynceus.problem.problem import Problem
 from lynceus.space.parameter import Categorical, Integer
 from lynceus.space.table import Space
+from lynceus.trial.order import Purpose
 from lynceus.trial.outcome import End, FailureReason, Outcome
 from lynceus.trial.stop import Stopped, StopReason
 
@@ -104,8 +105,9 @@ def test_failed_configurations_are_not_repeated() -> None:
     problem = Problem(space(6), constraints=(Constraint("time", 600.0),))
     failing = frozenset(range(0, len(problem.space), 3))
     observations, _ = explore(problem, scaled(problem.space), failing=failing)
-    rows = [seen.row for seen in observations]
+    rows = [seen.row for seen in observations if seen.order.plan.purpose is not Purpose.CONFIRM]
     assert len(rows) == len(set(rows))
+    assert all(seen.outcome.reason is None for seen in observations if seen.order.plan.purpose is Purpose.CONFIRM)
     best = recommend(problem, POLICY, observations, seed=3)
     assert best is not None
     assert best.row not in failing

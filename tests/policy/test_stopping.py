@@ -20,7 +20,7 @@ from lynceus.policy.stopping import (
     TotalBudget,
 )
 from lynceus.testing.job import small_job
-from lynceus.trial.order import Plan
+from lynceus.trial.order import Plan, Purpose
 from lynceus.trial.outcome import Observation
 
 JOB = small_job("runtime <= 30m")
@@ -163,6 +163,16 @@ def test_gittins_patience(earlier: list[float], fires: bool) -> None:
     observations = planned(RUNS, rate=[math.nan] * 6 + earlier)
     reason = GittinsStop(100.0, patience=3)(State.present(JOB.problem, observations), plan(rate=0.002))
     assert (reason is not None) == fires
+
+
+def test_repetitions_of_the_best_neither_fill_nor_break_the_patience() -> None:
+    observations = planned(RUNS, rate=[math.nan] * 5 + [0.001, 0.001, math.nan])
+    last = observations[-1]
+    repeated = replace(last, order=replace(last.order, plan=replace(last.order.plan, purpose=Purpose.CONFIRM)))
+    rule, now = GittinsStop(100.0, patience=3), plan(rate=0.002)
+    assert rule(State.present(JOB.problem, observations), now) is None
+    assert rule(State.present(JOB.problem, (*observations[:-1], repeated)), now) is not None
+    assert rule(State.present(JOB.problem, (*observations[:-2], repeated)), now) is None
 
 
 def test_gittins_patience_needs_enough_plans() -> None:

@@ -26,6 +26,7 @@ from lynceus.replay.job import ReplayJob
 from lynceus.replay.run import fitted, replay
 from lynceus.replay.score import optimum
 from lynceus.space.table import Space
+from lynceus_lab.worlds import Noise
 
 POLICIES = ["sweep", "random", "random+timeouts", "lynceus-2020"]
 
@@ -167,3 +168,11 @@ def test_extrapolated_progress_aims_at_the_target_of_the_job(toy):
     )
     assert fitted(own, toy) == own
     assert fitted(preset("sweep"), toy) == preset("sweep")
+
+
+def test_a_table_is_not_repeated_but_a_noisy_world_is():
+    job = made(2)
+    calm = replay(job, preset("lynceus"), seed=3, until="end")
+    assert len({step.row for step in calm.steps}) == len(calm.steps)
+    noisy = replay(job, preset("lynceus"), seed=3, until="end", world=Noise(0.1))
+    assert len({step.row for step in noisy.steps}) < len(noisy.steps)

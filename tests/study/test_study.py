@@ -57,7 +57,8 @@ def test_ask_and_tell_find_the_best_configuration(policy: str) -> None:
     best = study.recommend()
     assert best is not None
     assert (best.params, best.measured, best.trials) == (study.best_params, True, len(study.observations))
-    assert best.value == pytest.approx(study.best_value)
+    # The default policy repeats the best run: equal times leave next to no doubt, but some.
+    assert best.value == pytest.approx(study.best_value, rel=0.01 if policy == "lynceus" else 1e-9)
 
 
 def test_a_trial_has_parameters_timeout_and_cost_in_user_units() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from lynceus.models.interfaces import SupportsAccuratePrediction, Surrogate
+from lynceus.models.interfaces import Surrogate
 from lynceus.models.prediction import Prediction
+from lynceus.models.run_noise import RunNoise
 from lynceus.models.state import State, feasible_runs
+from lynceus.policy.beliefs import answering, believed_best
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,23 @@ class BestSeen:
         sure = confident(answering(surrogate)(state, seed), state)
         # None is sure enough: recommend the best seen, and report its probability beside it.
         return next((row for row, _ in runs if sure[row]), runs[0][0])
+
+
+@dataclass(frozen=True, slots=True)
+class BestBelieved:
+    """The best configuration that ran, by what is believed of it after all its runs: one lucky run is not taken at its word.
+
+    Where every run of a configuration takes the same time (a replayed table), the best seen.
+    """
+
+    noise: RunNoise = field(default_factory=RunNoise)
+
+    def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> int | None:
+        """A row; None while none is known."""
+        if state.problem.deterministic:
+            return BestSeen()(state, surrogate, seed)
+        best = believed_best(state, surrogate, self.noise, seed)
+        return None if best is None else best.row
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +62,6 @@ class BestPredicted:
         if problem.answerable is not None:
             allowed &= problem.answerable
         return int(np.argmin(np.where(allowed, value, np.inf))) if allowed.any() else None
-
-
-def answering(surrogate: Surrogate) -> Surrogate:
-    """The model for an answer: a slower, more accurate one where the surrogate offers it."""
-    return surrogate.accurate() if isinstance(surrogate, SupportsAccuratePrediction) else surrogate
 
 
 def confident(prediction: Prediction, state: State) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

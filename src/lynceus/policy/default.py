@@ -6,6 +6,8 @@ from lynceus.acquisition.functions import ConstrainedImprovement
 from lynceus.models.gaussian.prior import Settings
 from lynceus.models.gaussian_process import GaussianProcess
 from lynceus.models.price_trend import PriceTrend
+from lynceus.policy.answer import BestBelieved
+from lynceus.policy.confirmation import RepeatBest
 from lynceus.policy.designs import Amount, CheapFirst
 from lynceus.policy.interfaces import Chooser
 from lynceus.policy.planners.by_budget import ByBudget
@@ -55,4 +57,6 @@ def default(lookahead: int | None, timeout: Timeout | None) -> Policy:
         )
         planner = ByBudget(path, planner)
     start = CheapFirst(Amount(count=1), pool=None)
-    return Policy("lynceus", FirstOf((start, planner)), MODEL, timeout or CAPPED, WORTHWHILE)
+    return Policy(
+        "lynceus", FirstOf((start, planner)), MODEL, timeout or CAPPED, WORTHWHILE, BestBelieved(), RepeatBest()
+    )

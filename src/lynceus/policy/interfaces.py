@@ -12,10 +12,11 @@ import numpy as np
 
 from lynceus.models.interfaces import Surrogate
 from lynceus.models.state import State
+from lynceus.policy.beliefs import Believed
 from lynceus.problem.problem import Problem
 from lynceus.space.column import BoolArray, FloatArray, IntArray
 from lynceus.trial.order import Order, Plan
-from lynceus.trial.outcome import Outcome, TrainingTarget
+from lynceus.trial.outcome import Observations, Outcome, TrainingTarget
 
 
 class Chooser(Protocol):
@@ -62,6 +63,20 @@ class Stop(Protocol):
 
     def __call__(self, state: State, plan: Plan | None) -> str | None:
         """The reason to stop, as a sentence; None to continue."""
+
+
+class Confirm(Protocol):
+    """Decides, when the search is over, whether the best configuration runs once more."""
+
+    @property
+    def share(self) -> float:
+        """The most that runs from the first repetition on may cost, as a share of what the search had cost before."""
+
+    def affords(self, observations: Observations, usd: float) -> bool:
+        """Whether a run of so many dollars still fits into that share."""
+
+    def __call__(self, state: State, best: Believed) -> Plan | None:
+        """The repetition; None when it is not worth its money."""
 
 
 class Answer(Protocol):

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lynceus.models.state import State
-from lynceus.policy.confirmation import confirmation, reserved_for_confirmation
+from lynceus.policy.answer import BestBelieved
+from lynceus.policy.beliefs import believed_best, cautious, noise_was_seen, with_believed_incumbent
+from lynceus.policy.confirmation import confirmation, held_for_confirmation, search_is_over
 from lynceus.policy.orders import ROUNDING, affordable_seconds, order_for
 from lynceus.policy.policy import Policy
 from lynceus.policy.retries import RetryRules, on_demand_move, pause_reason, with_retries
@@ -64,12 +66,11 @@ def next_step(
     slots = max(slots, rules.parallel - len(record.open_runs))
     whole = _with_budget(problem, problem.budget.usd + record.added_usd)
     observations = with_retries(record.observations, rules)
-    search = whole
-    if rules.confirm_best:
-        search = _with_budget(whole, whole.budget.usd - reserved_for_confirmation(whole, observations, rules))
-    decision, queue = _search_step(search, policy, rules, record, observations, seed, elapsed_s, slots)
-    if isinstance(decision, Stopped) and not record.open_runs and rules.confirm_best:
-        decision = confirmation(whole, observations, rules) or decision
+    decision, queue = _search_step(whole, policy, rules, record, observations, seed, elapsed_s, slots)
+    if isinstance(decision, Order) and search_is_over(whole, policy, observations, rules, decision, seed=seed):
+        decision = Stopped(StopReason.CONVERGED, "the best configuration was repeated")
+    if isinstance(decision, Stopped) and not record.open_runs and budget_stop(whole, record.started, elapsed_s) is None:
+        decision = confirmation(whole, policy, observations, rules, seed=seed) or decision
     return Step(decision, queue)
 
 
@@ -84,9 +85,11 @@ def _search_step(
     slots: int,
 ) -> tuple[Order | Stopped, tuple[int, ...]]:
     """The next run before any confirmation, and the queue that is left."""
-    if (over := budget_stop(problem, record.started, elapsed_s)) is not None:
+    held = held_for_confirmation(problem, policy, observations, rules)
+    if (over := budget_stop(problem, record.started + held.trials, elapsed_s)) is not None:
         return over, record.queue
-    state = State.present(problem, observations, record.pending)
+    search = _with_budget(problem, problem.budget.usd - held.usd)
+    state = _with_noise(State.present(search, observations, record.pending), policy, seed)
     queued, queue = _queued(state, record.queue, slots)
     moved = None if queued is not None else on_demand_move(problem, record.observations, record.pending, rules)
     if queued is not None:
@@ -94,6 +97,21 @@ def _search_step(
     if moved is not None and _can_win(state, moved.row, slots):
         return _planned(state, policy, moved, slots), queue
     return search_step(state, policy, seed=seed, slots=slots), queue
+
+
+def _with_noise(state: State, policy: Policy, seed: int) -> State:
+    """The state as a policy sees it that does not take runs at their word; unchanged where runs do not differ.
+
+    As soon as a configuration ran more than once, and the noise is more than a guess, limits with a confidence are tighter, the incumbent
+    has the value that is believed of it, and timeouts have a margin.
+    """
+    problem, observations = state.problem, state.observations
+    if problem.deterministic or not isinstance(policy.answer, BestBelieved) or not noise_was_seen(observations):
+        return state
+    noise = policy.answer.noise
+    best = believed_best(State.present(problem, observations), policy.surrogate, noise, seed)
+    cautious_state = State.present(cautious(problem, noise, observations), observations, state.pending)
+    return with_believed_incumbent(cautious_state, best)
 
 
 def search_step(state: State, policy: Policy, *, seed: int, slots: int = 1) -> Order | Stopped:

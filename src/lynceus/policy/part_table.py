@@ -19,9 +19,10 @@ from lynceus.models.past_pairs import PastPairs
 from lynceus.models.price_trend import PriceTrend
 from lynceus.models.scale_out import ScaleOut
 from lynceus.models.trees import Trees
-from lynceus.policy.answer import BestPredicted, BestSeen
+from lynceus.policy.answer import BestBelieved, BestPredicted, BestSeen
+from lynceus.policy.confirmation import RepeatBest
 from lynceus.policy.designs import CheapFirst, LatinHypercube, QuasiRandom, UniformRows
-from lynceus.policy.interfaces import Answer, CensoredValue, Chooser, Quadrature, Shortlist, Stop, TimeoutRule
+from lynceus.policy.interfaces import Answer, CensoredValue, Chooser, Confirm, Quadrature, Shortlist, Stop, TimeoutRule
 from lynceus.policy.planners.by_budget import ByBudget
 from lynceus.policy.planners.data_fraction import AtEveryShare, OnShares
 from lynceus.policy.planners.disjoint import Disjoint
@@ -87,7 +88,8 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
         TimeoutRule: (NoTimeout, IncumbentTimeout, AtMost),
         CensoredValue: (LowerBound, TruncatedMean, LinearProgress, HighestCost, Discard, WholeRun),
         Stop: (Never, SmallImprovement, ProteusStop, FutureUses, TotalBudget, MaxTrials, GittinsStop, AnyOf, AllOf),
-        Answer: (BestSeen, BestPredicted),
+        Answer: (BestSeen, BestBelieved, BestPredicted),
+        Confirm: (RepeatBest,),
     }
 )
 """Interface → the built-in classes that implement it."""

@@ -1,4 +1,4 @@
-"""A policy is a frozen value of five parts: how to choose runs, the model, timeouts, when to stop, and the recommendation."""
+"""A policy is a frozen value: how to choose runs, the model, timeouts, when to stop, the recommendation and its confirmation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lynceus.models.interfaces import Surrogate
 from lynceus.policy.answer import BestSeen
-from lynceus.policy.interfaces import Answer, Chooser, Stop
+from lynceus.policy.interfaces import Answer, Chooser, Confirm, Stop
 from lynceus.policy.stopping import Never
 from lynceus.policy.timeouts.timeout import Timeout
 
@@ -22,3 +22,5 @@ class Policy:
     timeout: Timeout = field(default_factory=Timeout)
     stop: Stop = field(default_factory=Never)
     answer: Answer = field(default_factory=BestSeen)
+    confirm: Confirm | None = None
+    """Whether the best configuration runs again before it is recommended; None: only if the user says so."""

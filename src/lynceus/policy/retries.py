@@ -24,8 +24,9 @@ class RetryRules:
     """Retries after the job itself failed (job, oom); then the configuration is never suggested again."""
     max_failures: int = 5
     """After so many failures in a row the study pauses; 0: never."""
-    confirm_best: int = 0
-    """Repeated runs of the best configuration before it is recommended, paid from a reserved part of the budget."""
+    confirm_best: int | None = None
+    """Repeated runs of the best configuration before it is recommended, paid from a reserved part of the budget; None: as the policy
+    decides."""
     retries_preempted: int = 2
     """Retries after a spot interruption; then the configuration moves to its on-demand twin, if it has one."""
     parallel: int = 1
@@ -33,7 +34,7 @@ class RetryRules:
 
     def __post_init__(self) -> None:
         for name in ("retries_infra", "retries_job", "max_failures", "confirm_best", "retries_preempted"):
-            if getattr(self, name) < 0:
+            if (getattr(self, name) or 0) < 0:
                 raise InputError(f"trial: {name} is {getattr(self, name)}; give 0 or more.")
         if self.parallel < 1:
             raise InputError(f"trial: parallel is {self.parallel}; give at least 1.")

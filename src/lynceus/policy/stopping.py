@@ -10,7 +10,7 @@ import numpy as np
 from lynceus.models.state import State, feasible_runs
 from lynceus.policy.interfaces import Stop
 from lynceus.problem.units import format_money
-from lynceus.trial.order import Plan
+from lynceus.trial.order import Plan, Purpose
 from lynceus.trial.outcome import Observation
 
 
@@ -155,7 +155,8 @@ class GittinsStop:
         """A reason when a run is expected to cost more than it will ever save."""
         if np.isnan(state.best[0]) or plan is None:
             return None
-        earlier = [seen.order.plan for seen in state.observations[-self.patience + 1 :]] if self.patience > 1 else []
+        searched = [seen.order.plan for seen in state.observations if seen.order.plan.purpose is not Purpose.CONFIRM]
+        earlier = searched[-self.patience + 1 :] if self.patience > 1 else []
         rates = [each.best_rate for each in (*earlier, plan)]
         if len(rates) < self.patience or not all(self.future_runs * rate <= 1.0 for rate in rates):
             return None

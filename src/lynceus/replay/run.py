@@ -12,7 +12,7 @@ from lynceus.executors.simulation import World
 from lynceus.executors.table import SimulatedClock, TableExecutor
 from lynceus.models.past_pairs import PastPairs
 from lynceus.models.state import feasible_runs
-from lynceus.policy.answer import BestSeen
+from lynceus.policy.answer import BestBelieved, BestSeen
 from lynceus.policy.policy import Policy
 from lynceus.policy.stopping import Never
 from lynceus.replay.job import ReplayJob
@@ -90,7 +90,9 @@ def replay(
     clock = SimulatedClock()
     if until != "end":
         policy = replace(policy, stop=Never())
-    study = Study(job.problem, fitted(policy, job), seed=seed, name=job.name, clock=clock)
+    # A table has one time per configuration: repeating a run would tell nothing, unless the world adds noise.
+    problem = replace(job.problem, deterministic=world is None)
+    study = Study(problem, fitted(policy, job), seed=seed, name=job.name, clock=clock)
     recorder = _Recorder(job, study, target_cno(until))
     executor = TableExecutor(job.problem, job.measurements, clock, world=world, seed=seed)
     explore(
@@ -132,7 +134,7 @@ class _Recorder:
     """Seconds of a decision by the number of the trial."""
 
     def __post_init__(self) -> None:
-        self._recommends_predictions = not isinstance(self.study.policy.answer, BestSeen)
+        self._recommends_predictions = not isinstance(self.study.policy.answer, BestSeen | BestBelieved)
 
     @property
     def reached_target(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lynceus.errors import InputError
+from lynceus.policy.answer import BestBelieved
 from lynceus.policy.next_step import Step, next_step
 from lynceus.policy.policy import Policy
 from lynceus.policy.recommendation import Recommendation, recommend
@@ -145,5 +146,7 @@ class StudyView:
 
 
 def conclusive(study: StudyView) -> Observations:
-    """The observations that conclusions rest on: repeated configurations as their median run, failures by the retry rules."""
-    return median_runs(with_retries(study.observations, study.retry_rules))
+    """The observations that conclusions rest on: failures by the retry rules, and repeated configurations as their median run, unless
+    the policy itself weighs the runs of a configuration."""
+    known = with_retries(study.observations, study.retry_rules)
+    return known if isinstance(study.policy.answer, BestBelieved) else median_runs(known)

@@ -31,11 +31,11 @@ class TrialSection(Section):
     )
     parallel: int = Field(default=1, ge=1, le=1024, description="trials at the same time")
     retries: RetriesSection = Field(default_factory=RetriesSection)
-    confirm_best: int = Field(
-        default=0,
+    confirm_best: int | None = Field(
+        default=None,
         ge=0,
         le=20,
-        description="reruns of the best configuration to confirm it, from a reserved part of the budget",
+        description="reruns of the best configuration to confirm it, from a reserved part of the budget; null: as the policy decides",
     )
     grace: Duration = Field(default=10.0, description="between SIGTERM and SIGKILL; reserved, and charged if used")
     max_failures: int = Field(default=5, ge=1, description="consecutive failures after which the study pauses")
