@@ -33,8 +33,13 @@ class Answer:
     value: float
     """The objective in its own unit and sign."""
     runtime_s: float
+    """Expected time of a run."""
     cost_usd: float
-    """Dollars of a production run."""
+    """Dollars of a production run: the expectation after all runs where runs differ."""
+    cost_interval_usd: tuple[float, float] | None
+    """Where the mean cost of a run lies with a probability of 80 %; None where the policy takes runs at their word."""
+    noise: float | None
+    """By how much runs of one configuration differ: 0.1 means about 10 %; None as above."""
     cost_basis: str
     """How the cost was computed: `$0.38/h × 41m = $0.26 (measured)`."""
     runs: int
@@ -82,6 +87,8 @@ def answer(context: StudyContext, problem: Problem | None = None) -> Answer | No
         value=found.value,
         runtime_s=found.seconds,
         cost_usd=found.cost_usd,
+        cost_interval_usd=found.cost_interval_usd,
+        noise=found.noise,
         cost_basis=cost_basis(problem, found),
         runs=len(finished),
         feasible_runs=sum(feasible),
@@ -106,6 +113,9 @@ def cost_basis(problem: Problem, found: Recommendation) -> str:
     fee = f" + {format_money(billing.fee_usd)}" if billing.fee_usd else ""
     rounded = f", billed per {format_duration(billing.granularity_s)}" if billing.granularity_s else ""
     how = "measured" if found.measured else "predicted"
+    if found.cost_interval_usd is not None:
+        low, high = map(format_money, found.cost_interval_usd)
+        how = "measured" if low == high else f"expected; with a probability of 80 % from {low} to {high}"
     return f"{hourly}/h × {time}{fee}{_restarts(problem, found)} = {format_money(found.cost_usd)} ({how}{rounded})"
 
 

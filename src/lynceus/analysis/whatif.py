@@ -13,7 +13,9 @@ from lynceus.analysis.predictions import explaining_policy, predict, predicted_o
 from lynceus.analysis.study_context import StudyContext
 from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
+from lynceus.policy.answer import BestBelieved
 from lynceus.policy.policy import Policy
+from lynceus.policy.recommendation import recommend
 from lynceus.problem.objective import Constraint
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_duration
@@ -116,7 +118,10 @@ def with_prices(problem: Problem, price: str) -> Problem:
 def whatif(problem: Problem, policy: Policy, observations: Observations, *, label: str, seed: int) -> WhatIf:
     """The best answer to a (changed) problem by the observations; nothing is run."""
     prediction = predict(problem, policy, observations, seed)
-    measured = _measured(problem, observations, prediction)
+    if isinstance(policy.answer, BestBelieved):
+        measured = _believed(problem, policy, observations, seed)
+    else:
+        measured = _measured(problem, observations, prediction)
     predicted = None if prediction is None else _predicted(problem, observations, prediction, measured)
     undecided = sum(
         seen.outcome.end is End.TIMEOUT and seen.outcome.seconds < useful_s * (1 - 1e-9)
@@ -130,6 +135,14 @@ def _useful_s(problem: Problem, observations: Observations) -> list[float]:
     rows = np.array([seen.row for seen in observations], dtype=np.int64)
     seconds: list[float] = State.present(problem, observations).timeout_s_of(rows).tolist() if len(rows) else []
     return seconds
+
+
+def _believed(problem: Problem, policy: Policy, observations: Observations, seed: int) -> Choice | None:
+    """What the policy itself would recommend, and what it believes of that."""
+    found = recommend(problem, policy, observations, seed=seed)
+    if found is None:
+        return None
+    return Choice(found.row, found.params, found.value, found.seconds, found.cost_usd, found.probability)
 
 
 def _measured(problem: Problem, observations: Observations, prediction: Prediction | None) -> Choice | None:

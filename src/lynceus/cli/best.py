@@ -77,6 +77,8 @@ def _facts(problem: Problem, found: Answer) -> list[tuple[str, str]]:
     from lynceus.problem.units import format_duration, format_money
 
     how = "measured" if found.measured else "predicted"
+    if found.noise is not None:
+        how = f"expected; runs differ by about {percent(found.noise)}"
     facts = [("cost of a run", found.cost_basis), ("time of a run", f"{format_duration(found.runtime_s)} ({how})")]
     if problem.kind == "metric":
         facts.append((problem.objective.metric, objective_text(str(problem.objective), found.value)))
@@ -111,4 +113,4 @@ def _certainty(problem: Problem, found: Answer) -> str:
     )
     if math.isnan(found.probability):
         return seen
-    return f"{seen}; the model predicts a {percent(found.probability)} chance to meet every constraint"
+    return f"{seen}; the model predicts a {percent(found.probability)} chance that a run meets every constraint"

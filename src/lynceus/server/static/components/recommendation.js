@@ -6,7 +6,7 @@ import { count, duration, parseObjective, counted, money, percent, formatNumber 
 const certainty = (answer, constraints) => {
   if (!constraints.length) return `${counted(answer.runs, "finished run")}; there are no constraints`;
   const seen = answer.runs ? `${answer.feasible_runs} of ${counted(answer.runs, "run")} met every constraint` : "not run yet";
-  return answer.probability === null ? seen : `${seen}; the model predicts a ${percent(answer.probability)} chance to meet every constraint`;
+  return answer.probability === null ? seen : `${seen}; the model predicts a ${percent(answer.probability)} chance that a run meets every constraint`;
 };
 
 const saving = (answer) => {
@@ -34,7 +34,8 @@ export const recommendation = (element, data) => {
       setChildren(element, emptyNote(head.trials ? `None of the ${count(head.trials)} trials so far is known to meet ${constraints}. ${head.state === "RUNNING" ? "The search continues." : "Relax a constraint, or add to the budget and resume."}` : "No trial has finished yet."));
       return;
     }
-    const saved = saving(answer), how = answer.measured ? "measured" : "predicted";
+    const seen = answer.measured ? "measured" : "predicted";
+    const saved = saving(answer), how = answer.noise === null || answer.noise === undefined ? seen : `expected; runs differ by about ${percent(answer.noise)}`;
     const code = el("code", { id: "command" }, answer.command);
     setChildren(element,
       el("dl", { class: "chosen" }, Object.entries(answer.params).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value))))),
