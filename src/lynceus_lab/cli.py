@@ -226,3 +226,45 @@ def report(
     typer.echo(
         f"{len(written)} summaries written to {summaries}, {len(found)} pages to {out}; all claims are in {overview}."
     )
+
+
+@lab.command("calibrate")
+def calibrate(
+    problems: Annotated[
+        list[str] | None, typer.Argument(help="Replay jobs, made/steps or made/valley; by default a few of each.")
+    ] = None,
+    policy: Annotated[str, typer.Option("--policy", "-p", help="A policy by name.")] = "lynceus",
+    seeds: Annotated[int, typer.Option(min=1, help="Studies per problem, noise and limit.")] = 20,
+    noise: Annotated[str, typer.Option(help="Standard deviations of ln time.")] = "0,0.05,0.1,0.25",
+    outliers: Annotated[str, typer.Option(help="Shares of runs that take three times as long.")] = "0,0.05",
+    confidence: Annotated[str, typer.Option(help="Confidences of the limit; 0 for a plain one.")] = "0,0.95",
+    against: Annotated[Path | None, typer.Option(help="Claims of another version, to compare the money.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the claims of all studies to this file.")] = None,
+) -> None:
+    """Compare what studies of noisy jobs claim with the truth: cost, chance to keep the limit, intervals, money, regret."""
+    from lynceus.policy.presets import preset
+    from lynceus_lab.noisy_claims import PROBLEMS, cases, run_case
+    from lynceus_lab.noisy_claims_table import lines, markdown, read, write
+
+    chosen, named = preset(policy), tuple(problems or PROBLEMS)
+    reference = [] if against is None else read(against)
+    kinds = cases(
+        named, _numbers("--noise", noise), _numbers("--outliers", outliers), _numbers("--confidence", confidence)
+    )
+    claims = []
+    for seed in range(seeds):
+        claims += [run_case(case, chosen, seed) for case in kinds]
+        typer.echo(f"{seed + 1} of {seeds} seeds", err=True)
+        if out is not None:
+            write(claims, out)
+    typer.echo(markdown(lines(claims, reference)), nl=False)
+
+
+def _numbers(option: str, text: str) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(each) for each in text.split(","))
+    except ValueError:
+        numbers = (-1.0,)
+    if not all(0 <= each < 1 for each in numbers):
+        raise InputError(f"{option}: got {text!r}; give numbers of at least 0 and below 1, separated by commas.")
+    return numbers
