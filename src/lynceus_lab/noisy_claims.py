@@ -38,7 +38,16 @@ _POINTS = 41
 """Of the quadrature over the factors; billing may have steps."""
 
 
-PROBLEMS = ("scout/lr_huge_spark", "scout/wordcount-large_huge_hadoop", "cherrypick/spark", "tensorflow/rnn")
+PROBLEMS = (
+    "made/valley",
+    "scout/terasort_bigdata_hadoop",
+    "scout/lr_huge_spark",
+    "scout/wordcount-large_huge_hadoop",
+    "cherrypick/tpch",
+    "cherrypick/spark",
+    "tensorflow/cnn",
+    "tensorflow/rnn",
+)
 """What the table is about. The constants of `lynceus.models.run_noise` were chosen on other problems: made/steps,
 scout/join_bigdata_spark, scout/pagerank_huge_spark and cherrypick/kmeans."""
 
