@@ -48,8 +48,8 @@ PROBLEMS = (
     "tensorflow/cnn",
     "tensorflow/rnn",
 )
-"""What the table is about. The constants of `lynceus.models.run_noise` were chosen on other problems: made/steps,
-scout/join_bigdata_spark, scout/pagerank_huge_spark and cherrypick/kmeans."""
+"""What the table is about. The constants of `lynceus.models.run_noise` were chosen on made/steps, scout/join_bigdata_spark,
+scout/pagerank_huge_spark and cherrypick/kmeans."""
 
 
 @dataclass(frozen=True, slots=True)
