@@ -1,13 +1,16 @@
-# Two commands matter: `make demo` and `make test`. Both set up what they need.
+# Two commands matter: `make demo` and `make test`. Both set up what they need, in one environment: the demo installs what Lynceus
+# needs at run time, the tests add their tools to it.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+DEMO_STAMP := $(VENV)/.demo-installed
+SOURCES := pyproject.toml setup.py constraints.txt
 KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h)
 
 .PHONY: demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
 
-demo: $(STAMP)
+demo: $(DEMO_STAMP)
 	$(BIN)/lynceus demo
 
 test: $(STAMP) system lint
@@ -112,10 +115,21 @@ peers: .venv-peers/.installed
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
-$(STAMP): pyproject.toml setup.py constraints.txt $(KERNEL)
-	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $@
+# Python writes the bytecode of a module when it is first imported; writing all of it now would take longer than the rest.
+PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --no-compile -c constraints.txt
+
+$(DEMO_STAMP): $(SOURCES) $(KERNEL)
+	@test -x $(BIN)/pip || { echo "Creating the environment $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing Lynceus and what it needs at run time into $(VENV): about 50 MB to download, 250 MB on disk, once ..."
+	$(PIP_INSTALL) -e .
+	@touch $@
+
+# The tools of the tests include what the demo needs, so this makes both stamps.
+$(STAMP): $(SOURCES) $(KERNEL)
+	@test -x $(BIN)/pip || { echo "Creating the environment $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing Lynceus and the tools of its tests into $(VENV): more than 1 GB on disk, once ..."
+	$(PIP_INSTALL) -e '.[dev]'
+	@touch $(DEMO_STAMP) $@
 
 clean:
 	rm -rf $(VENV) build *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = ("plot", "parquet", "postgres", "web", "notify", "dev")
+EXTRAS = ("plot", "parquet", "pandas", "postgres", "web", "notify", "dev")
 AUDIT = ROOT / ".venv-audit" / "bin" / "pip-audit"
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,19 @@ def test_homes_and_promises_agree() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'optimise'"):
         lynceus.optimise  # noqa: B018
+
+
+def test_a_missing_extra_is_named_by_the_distribution_that_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "acme_lynceus-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-lynceus\nVersion: 1.0\n")
+    (info / "top_level.txt").write_text("lynceus\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert str(lynceus.MissingExtraError("Plots", "plot")) == (
+        "Plots need an optional package: pip install 'acme-lynceus[plot]'"
+    )
 
 
 def test_a_job_that_reports_imports_no_numbers() -> None:

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from lynceus.errors import InputError as InputError
     from lynceus.errors import LynceusError as LynceusError
     from lynceus.errors import MissingExtraError as MissingExtraError
+    from lynceus.library.load_study import load_study as load_study
     from lynceus.policy.policy import Policy as Policy
     from lynceus.policy.presets import preset as preset
     from lynceus.policy.recommendation import Recommendation as Recommendation
     from lynceus.policy.retries import RetryRules as RetryRules
+    from lynceus.problem.baseline import Baseline as Baseline
     from lynceus.problem.billing import Billing as Billing
     from lynceus.problem.budget import Budget as Budget
+    from lynceus.problem.future_use import FutureUse as FutureUse
     from lynceus.problem.objective import Constraint as Constraint
     from lynceus.problem.objective import Objective as Objective
     from lynceus.problem.problem import Problem as Problem
@@ -54,8 +57,9 @@ _HOMES = {
     "client.remote": ("RemoteStudy",),
     "client.report": ("report",),
     "errors": ("InfrastructureError", "InputError", "LynceusError", "MissingExtraError"),
+    "library.load_study": ("load_study",),
     "policy": ("Policy", "Recommendation", "RetryRules", "preset"),
-    "problem": ("Budget", "Objective", "Constraint", "Problem", "Billing"),
+    "problem": ("Baseline", "Budget", "FutureUse", "Objective", "Constraint", "Problem", "Billing"),
     "space": ("Categorical", "Computed", "Float", "Integer", "Joined", "Mapped", "Ordinal", "Space"),
     "study.stored": ("open_study",),
     "study.create": ("create_study",),
@@ -66,6 +70,7 @@ _HOMES = {
 """Where each public name lives."""
 
 __all__ = [
+    "Baseline",
     "Billing",
     "Budget",
     "Categorical",
@@ -74,6 +79,7 @@ __all__ = [
     "Constraint",
     "FailureReason",
     "Float",
+    "FutureUse",
     "InfrastructureError",
     "InputError",
     "Integer",
@@ -94,6 +100,7 @@ __all__ = [
     "TrialState",
     "TrialSummary",
     "create_study",
+    "load_study",
     "open_study",
     "preset",
     "report",
@@ -109,4 +116,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

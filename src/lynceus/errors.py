@@ -39,11 +39,19 @@ class MissingExtraError(LynceusError):
     >>> raise MissingExtraError("Parquet tables", "parquet")
     Traceback (most recent call last):
         ...
-    lynceus.errors.MissingExtraError: Parquet tables need an optional package: pip install -e '.[parquet]' in the project's folder.
+    lynceus.errors.MissingExtraError: Parquet tables need an optional package: pip install 'lynceus[parquet]'
     """
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} need an optional package: pip install -e '.[{extra}]' in the project's folder.")
+        # No full stop: the command is the end of the line, to be copied.
+        super().__init__(f"{feature} need an optional package: pip install '{distribution_name()}[{extra}]'")
+
+
+def distribution_name() -> str:
+    """The name under which Lynceus is installed, by which its extras are installed, too."""
+    from importlib.metadata import packages_distributions  # reads every installed package, and only errors need it
+
+    return next(iter(packages_distributions().get(__name__.partition(".")[0], ())), "lynceus")
 
 
 class OverrunWarning(UserWarning):
@@ -83,13 +91,15 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
 
     >>> did_you_mean("workes", ["workers", "nodes"])
     " Did you mean 'workers'?"
-    >>> did_you_mean(7, [4, 8, 16])
-    ' The nearest is 8.'
+    >>> did_you_mean(7, [4, 8, 16]), did_you_mean(2, [1, 3])
+    (' The nearest is 8.', ' The nearest are 1 and 3.')
     """
     candidates = list(known)
     numbers = [candidate for candidate in candidates if isinstance(candidate, int | float)]
     if isinstance(value, int | float) and not isinstance(value, bool) and len(numbers) == len(candidates) and numbers:
-        return f" The nearest is {shown(min(numbers, key=lambda number: abs(number - value)))}."
+        distance = min(abs(number - value) for number in numbers)
+        nearest = sorted({number for number in numbers if abs(number - value) == distance})
+        return f" The nearest {'is' if len(nearest) == 1 else 'are'} {' and '.join(map(shown, nearest))}."
     words = {str(candidate): candidate for candidate in candidates}
     close = difflib.get_close_matches(str(value)[:200], words, n=1, cutoff=0.6)
     return f" Did you mean {shown(words[close[0]])}?" if close else ""

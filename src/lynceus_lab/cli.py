@@ -238,13 +238,16 @@ def calibrate(
     noise: Annotated[str, typer.Option(help="Standard deviations of ln time.")] = "0,0.05,0.1,0.25",
     outliers: Annotated[str, typer.Option(help="Shares of runs that take three times as long.")] = "0,0.05",
     confidence: Annotated[str, typer.Option(help="Confidences of the limit; 0 for a plain one.")] = "0,0.95",
-    against: Annotated[Path | None, typer.Option(help="Claims of another version, to compare the money.")] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="Claims of another version (its --out): its money is 1, its values stand in parentheses."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the claims of all studies to this file.")] = None,
 ) -> None:
     """Compare what studies of noisy jobs claim with the truth: cost, chance to keep the limit, intervals, money, regret."""
     from lynceus.policy.presets import preset
     from lynceus_lab.noisy_claims import PROBLEMS, cases, run_case
-    from lynceus_lab.noisy_claims_table import lines, markdown, read, write
+    from lynceus_lab.noisy_claims_table import lines, markdown, paired, read, write
 
     chosen, named = preset(policy), tuple(problems or PROBLEMS)
     reference = [] if against is None else read(against)
@@ -257,7 +260,8 @@ def calibrate(
         typer.echo(f"{seed + 1} of {seeds} seeds", err=True)
         if out is not None:
             write(claims, out)
-    typer.echo(markdown(lines(claims, reference)), nl=False)
+    before = paired(reference, claims)
+    typer.echo(markdown(lines(claims, before), lines(before)), nl=False)
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:

@@ -133,11 +133,10 @@ class Claimed:
 def cases(
     problems: Sequence[str], noise: Sequence[float], outliers: Sequence[float], confidences: Sequence[float]
 ) -> list[NoisyCase]:
-    """All combinations; a confidence of 0 means a plain limit. Without noise, there are no outliers either."""
+    """All combinations; a confidence of 0 means a plain limit."""
     return [
         NoisyCase(problem, NoiseLaw(spread, share), confidence or None)
         for share, spread, confidence, problem in itertools.product(outliers, noise, confidences, problems)
-        if spread > 0 or share == 0
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,8 @@ class Line:
     """Claimed over true cost: geometric mean, and its 95 % interval."""
     stated: float
     """Mean stated chance to keep the limit."""
+    stated_error: float
+    """Half of the 95 % interval of its mean difference to the true chance."""
     kept: float
     """Mean true chance."""
     covered: float
@@ -51,17 +53,30 @@ def lines(claims: Iterable[Claimed], reference: Iterable[Claimed] = ()) -> list[
     return [_line(key, by_key[key], spent) for key in ordered]
 
 
-def markdown(table: Sequence[Line]) -> str:
-    """The table as Markdown."""
-    head = "| noise | slow runs | limit | claimed / true cost | stated | true chance | 80 % interval holds | money | regret | repeats |"
-    rows = [head, "|--|--|--|--|--|--|--|--|--|--|"]
+def paired(reference: Iterable[Claimed], claims: Iterable[Claimed]) -> list[Claimed]:
+    """The studies of a reference that were made of the same problems, noise, limits and seeds as `claims`."""
+    made = {(_key(one), one.problem, one.seed) for one in claims}
+    return [one for one in reference if (_key(one), one.problem, one.seed) in made]
+
+
+def markdown(table: Sequence[Line], before: Sequence[Line] = ()) -> str:
+    """The table as Markdown; `before` are the lines of the reference, whose values stand in parentheses."""
+    known = {line.key: line for line in before}
+    head = (
+        "| noise | slow runs | limit | studies | claimed / true cost | stated − true chance | true chance | 80 % interval holds "
+        "| money | regret | repeats |"
+    )
+    rows = [head, "|--|--|--|--|--|--|--|--|--|--|--|"]
     for line in table:
         outliers, spread, confidence = line.key
         value, low, high = line.claimed
+        was = known.get(line.key)
         rows.append(
-            f"| {spread:.0%} | {outliers:.0%} | {'plain' if confidence is None else f'@ {confidence:g}'} "
-            f"| {value:.3f} [{low:.3f}, {high:.3f}] | {line.stated:.3f} | {line.kept:.3f} | {_shown(line.covered)} "
-            f"| {_shown(line.money)} | {_shown(line.regret)} | {line.repeats:.1f} |"
+            f"| {spread:.0%} | {outliers:.0%} | {'plain' if confidence is None else f'@ {confidence:g}'} | {line.studies} "
+            f"| {value:.3f} [{low:.3f}, {high:.3f}]{_was(was, lambda one: f'{one.claimed[0]:.2f}')} "
+            f"| {_points(line)}{_was(was, _points)} | {line.kept:.2f}{_was(was, lambda one: f'{one.kept:.2f}')} "
+            f"| {_shown(line.covered, '.0%')} | {_shown(line.money, '.2f')} "
+            f"| {_shown(line.regret, '.2f')}{_was(was, lambda one: _shown(one.regret, '.2f'))} | {line.repeats:.1f} |"
         )
     return "\n".join(rows) + "\n"
 
@@ -90,15 +105,15 @@ def _key(one: Claimed) -> Key:
 def _line(key: Key, claims: list[Claimed], spent: Mapping[tuple[Key, str, int], float]) -> Line:
     answered = [one for one in claims if not math.isnan(one.claimed_usd)]
     logs = np.log([one.claimed_usd / one.true_usd for one in answered])
-    error = float(logs.std(ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
-    middle = _mean(logs)
+    error, middle = _half_interval(logs), _mean(logs)
+    stated_error = _half_interval(np.array([one.stated - one.kept for one in answered]))
     inside = [one.low_usd * (1 - 1e-9) <= one.true_usd <= one.high_usd * (1 + 1e-9) for one in answered]
     known = [one for one in answered if not math.isnan(one.low_usd)]
     regrets = [math.log(one.regret) for one in answered if not math.isnan(one.regret)]
     return Line(
         key, len(claims), len(claims) - len(answered),
-        (math.exp(middle), math.exp(middle - 1.96 * error), math.exp(middle + 1.96 * error)),
-        _mean([one.stated for one in answered]), _mean([one.kept for one in answered]),
+        (math.exp(middle), math.exp(middle - error), math.exp(middle + error)),
+        _mean([one.stated for one in answered]), stated_error, _mean([one.kept for one in answered]),
         sum(inside) / len(known) if known else math.nan,
         _money(key, claims, spent), math.exp(_mean(regrets)), _mean([one.repeats for one in claims]),
     )  # fmt: skip
@@ -115,9 +130,23 @@ def _money(key: Key, claims: list[Claimed], spent: Mapping[tuple[Key, str, int],
     return math.exp(_mean(logs))
 
 
+def _half_interval(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    """Half of the 95 % interval of a mean."""
+    return 1.96 * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+
+
 def _mean(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
     return float(np.mean(values)) if len(values) else math.nan
 
 
-def _shown(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.3f}"
+def _points(line: Line) -> str:
+    """How far the stated chance is off, in points, with half of its 95 % interval."""
+    return f"{100 * (line.stated - line.kept):+.1f} ± {100 * line.stated_error:.1f}"
+
+
+def _was(line: Line | None, shown: Callable[[Line], str]) -> str:
+    return "" if line is None else f" ({shown(line)})"
+
+
+def _shown(value: float, form: str) -> str:
+    return "–" if math.isnan(value) else f"{value:{form}}"

@@ -1,5 +1,7 @@
 """The Gittins index as an acquisition function, against its defining equation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from lynceus.models.state import State
 from lynceus.models.trees import Trees
 from lynceus.policy.planners.lookahead import Lookahead
 from lynceus.policy.policy import Policy
+from lynceus.problem.future_use import FutureUse
 from lynceus.testing.job import small_job
 
 
@@ -31,6 +34,14 @@ def test_the_index_solves_its_equation_under_the_deadline() -> None:
         assert saved.mean() == pytest.approx(charge[row] / 50.0, rel=0.03)
         checked += 1
     assert checked >= 3
+
+
+def test_the_future_use_that_the_user_gives_counts() -> None:
+    job = small_job("runtime <= 30m")
+    state = State.present(job.problem, job.finished(job.order_of_runs[:6]))
+    said = replace(state, problem=replace(job.problem, future=FutureUse(runs=50)))
+    prediction = Trees(trees=20, target="log time")(state, 3)
+    np.testing.assert_array_equal(PandoraIndex(7.0)(prediction, said), PandoraIndex(50.0)(prediction, state))
 
 
 def test_a_positive_value_means_that_the_improvement_exceeds_its_cost() -> None:

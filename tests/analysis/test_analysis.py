@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -18,9 +19,11 @@ from lynceus.analysis.importance import first_order_shares, importance
 from lynceus.analysis.pareto import Point, finished_points, pareto_front
 from lynceus.analysis.progress import progress
 from lynceus.analysis.study_context import StudyContext
-from lynceus.analysis.trial_rows import flat_rows, select_trials, trial_rows
+from lynceus.analysis.trial_filter import select_trials
+from lynceus.analysis.trial_rows import flat_rows, trial_rows
 from lynceus.analysis.whatif import whatif, with_deadline, with_prices
 from lynceus.policy.presets import preset
+from lynceus.problem.baseline import Baseline
 from lynceus.problem.billing import Billing
 from lynceus.problem.budget import Budget
 from lynceus.problem.objective import Constraint, Objective
@@ -63,8 +66,8 @@ def record(*open_runs: OpenRun) -> Record:
     return Record("test", OBSERVATIONS, open_runs)
 
 
-def subject(problem: Problem = PROBLEM, baseline: int | None = None) -> StudyContext:
-    return StudyContext(StudyView(problem, preset("bo"), record()), baseline)
+def subject(problem: Problem = PROBLEM, baseline: Baseline | None = None) -> StudyContext:
+    return StudyContext(StudyView(replace(problem, baseline=baseline), preset("bo"), record()))
 
 
 @given(st.lists(st.tuples(st.floats(1, 100), st.floats(0.01, 9)), min_size=1, max_size=25))
@@ -207,7 +210,7 @@ def test_other_prices_change_the_answer_without_a_run() -> None:
 
 
 def test_the_answer_shows_how_cost_and_saving_were_computed() -> None:
-    baseline = SPACE.row({"vm": "a", "nodes": 4})
+    baseline = Baseline(SPACE.row({"vm": "a", "nodes": 4}))
     found = answer(subject(baseline=baseline))
     assert found is not None
     assert found.cost_basis == "$2.00/h × 6m40s = $0.22 (measured)"

@@ -31,7 +31,11 @@ def test_every_command_has_help_and_is_in_the_guide(command: str) -> None:
 
 @pytest.mark.parametrize(
     "field",
-    [*JobFile.model_fields, *TrialSection.model_fields, *BillingSection.model_fields, *PricesSection.model_fields],
+    [
+        field.alias or name
+        for section in (JobFile, TrialSection, BillingSection, PricesSection)
+        for name, field in section.model_fields.items()
+    ],
 )
 def test_every_field_is_described(field: str) -> None:
     assert re.search(rf"\b{field}\b", (DOCS / "job-file.md").read_text(encoding="utf-8"))
@@ -39,7 +43,9 @@ def test_every_field_is_described(field: str) -> None:
 
 @pytest.mark.parametrize("page", ["guide.md", "job-file.md"])
 def test_job_files_of_the_documentation_are_valid(page: str) -> None:
-    blocks = re.findall(r"```yaml\n(version: 1\n.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```yaml\n(?:# job.yaml\n)?(version: 1\n.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL
+    )
     assert blocks
     for text in blocks:
         assert len(prepare(Job.parse(text)).problem.space) > 10

@@ -82,6 +82,25 @@ def test_the_file_may_state_the_added_money(lynceus, here: Path) -> None:
     assert json.loads(lynceus("status", "toy", "-o", "json")[1])["budget_usd"] == 105
 
 
+def test_trials_can_be_added_and_the_file_may_state_them(lynceus, here: Path) -> None:
+    job = JOB.replace("max_trials: 6", "max_trials: 2")
+    (here / "job.yaml").write_text(job)
+    assert "all 2 trials of the budget were used" in lynceus("run", "job.yaml", "-y")[1]
+    (here / "job.yaml").write_text(job.replace("max_trials: 2", "max_trials: 3"))
+    assert "lynceus resume toy --add-trials 20" in lynceus("run", "job.yaml", "-y")[2]
+    assert "all 3 trials of the budget were used" in lynceus("resume", "toy", "--add-trials", "1")[1]
+    code, _, err = lynceus("run", "job.yaml", "-y")
+    assert (code, "budget" in err) == (0, False)
+    assert json.loads(lynceus("status", "toy", "-o", "json")[1])["budget_trials"] == 3
+
+
+def test_trials_cannot_be_added_where_they_are_not_limited(lynceus, here: Path) -> None:
+    (here / "job.yaml").write_text(JOB.replace(", max_trials: 6", ""))
+    lynceus("run", "job.yaml", "-y")
+    code, _, err = lynceus("resume", "toy", "--add-trials", "1")
+    assert (code, "resume: 1 trials cannot be added; the study has no limit on trials." in err) == (2, True)
+
+
 def test_applying_prices_does_not_change_the_budget(lynceus, here: Path) -> None:
     lynceus("run", "job.yaml", "-y")
     (here / "job.yaml").write_text(JOB.replace("100 USD", "200 USD").replace("36.0 *", "35.0 *"))

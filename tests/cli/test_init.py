@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -27,3 +30,35 @@ def test_init_writes_a_valid_job_file(lynceus, here: Path) -> None:
     assert lynceus("check", "new.yaml")[0] == 0
     code, _, err = lynceus("init", "new.yaml", "-y")
     assert (code, "--force" in err) == (2, True)
+
+
+def test_a_bad_answer_is_asked_for_again_and_the_others_are_kept(here: Path) -> None:
+    answers = [
+        *("my: job", "mine"),
+        *("threads", "threads=1, 2", "level=", "level=1..3", ""),
+        *("run ${thread}", "run ${threads} ${level}"),
+        *("0.1 * nodes", "0.1 * threads"),
+        *("soon", "5m"),
+        *("lots", "2 USD"),
+    ]
+    command = [sys.executable, "-m", "lynceus.cli", "init", "new.yaml"]
+    done = subprocess.run(
+        command, cwd=here, input="\n".join(answers) + "\n", text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stderr.splitlines()) == 7, "one line for every bad answer"
+    job = yaml.safe_load((here / "new.yaml").read_text())
+    assert (job["name"], job["run"], job["price"]) == ("mine", ["run", "${threads}", "${level}"], "0.1 * threads")
+    assert (job["space"], job["constraints"], job["budget"]["cost"]) == (
+        {"threads": [1, 2], "level": {"int": [1, 3]}},
+        ["runtime <= 5m"],
+        "2 USD",
+    )
+
+
+def test_options_may_name_parameters_that_are_asked_for(here: Path) -> None:
+    command = [sys.executable, "-m", "lynceus.cli", "init", "new.yaml", "--command", "run ${n}", "--price", "2 * n"]
+    done = subprocess.run(command, cwd=here, input="\nn=1, 2\n\n\n\n\n\n", text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    job = yaml.safe_load((here / "new.yaml").read_text())
+    assert (job["run"], job["price"]) == (["run", "${n}"], "2 * n")

@@ -10,6 +10,7 @@ import lynceus
 from lynceus.cli.live_board import Board, EventLines
 from lynceus.executors.interface import Outage
 from lynceus.study.study import Study
+from retry_cases import problem_of
 
 
 def study_of() -> Study:
@@ -60,7 +61,29 @@ def test_lines_name_a_new_best_once() -> None:
         lines.settled(study.observations[-1])
     printed = text.getvalue()
     assert printed.count(" starts: nodes=") == 2
-    assert printed.count("; new best: ") == 1
+    assert printed.count("; new best: nodes=") == 1
+
+
+def test_only_the_trial_of_the_best_configuration_is_praised() -> None:
+    """The first run was lucky. Its repetition is stopped, others run longer then, and what they tell of each other changes the best."""
+    study, text = Study(problem_of(usd=10_000.0), lynceus.preset("lynceus")), io.StringIO()
+    lines, said = EventLines(study, Console(file=text, width=400)), []
+    while (trial := study.ask()) is not None:
+        row = study.pending[0].row
+        seconds = 30.0 if trial.number == 0 else 150.0 if row == study.observations[0].row else 50.0
+        if seconds > (trial.timeout or 1000.0):
+            study.tell(trial, runtime=trial.timeout, state="TIMEOUT")
+        else:
+            study.tell(trial, runtime=seconds)
+        text.seek(text.truncate(0))
+        lines.settled(study.observations[-1])
+        said.append((trial.params["n"], text.getvalue()))
+    praised = [(n, line) for n, line in said if "new best" in line]
+    assert praised
+    assert all(f"; new best: n={n} at $" in line and " finished after " in line for n, line in praised)
+    changed = [(n, line) for n, line in said if "; the best is now n=" in line]
+    assert changed, "what other trials tell may change the recommendation, too"
+    assert all(f"; the best is now n={n} at $" not in line for n, line in changed)
 
 
 def test_an_outage_is_named_and_nothing_is_counted_on() -> None:

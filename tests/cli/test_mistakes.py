@@ -49,3 +49,42 @@ def test_mistakes_are_one_line(lynceus, arguments: list[str]) -> None:
     assert out == ""
     assert err.startswith("lynceus: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "job.yaml", "--parallel", "0"], "invalid value for '--parallel': "),
+        (["status", "-o", "yaml"], "invalid value for '--output' / '-o': 'yaml' is not one of 'table', 'json'"),
+        (["status", "--sotrage", "x"], "no such option: --sotrage"),
+        (["run"], "missing argument 'file'"),
+        (["runn"], "no such command 'runn'"),
+        (["prices", "lisst"], "no such command 'lisst'"),
+    ],
+)
+def test_a_mistake_in_options_is_one_sentence(lynceus, arguments: list[str], said: str) -> None:
+    code, out, err = lynceus(*arguments)
+    assert (code, out) == (2, "")
+    assert err.lower().startswith(f"lynceus: {said}"), err
+    assert err.count("\n") == 1
+    assert "see: lynceus" in err.lower()
+    assert err.endswith(" --help\n")
+
+
+def test_commands_of_other_packages_come_last_in_the_help(lynceus) -> None:
+    code, out, _ = lynceus("--help")
+    assert code == 0
+    assert out.index("Try it") < out.index("Import and export") < out.index("Of other packages") < out.index(" lab ")
+
+
+def test_check_and_plan_mention_a_program_that_is_not_there(lynceus, here: Path) -> None:
+    (here / "job.yaml").write_text(JOB.split("run:")[0] + "run: [nosuchprog, '1']\n" + JOB[JOB.index("space:") :])
+    for command in ("check", "plan"):
+        code, out, _ = lynceus(command, "job.yaml")
+        assert (code, "there is no program 'nosuchprog' on this machine" in " ".join(out.split())) == (0, True), out
+
+
+def test_an_expression_that_ends_too_early_is_named_with_its_place(lynceus, here: Path) -> None:
+    (here / "past.csv").write_text("threads,level,runtime,quality\n1,1,0.3s,9\n")
+    lynceus("import", "job.yaml", "past.csv")
+    assert "at character 10: it ends where a value is expected" in lynceus("trials", "--where", "quality <")[2]

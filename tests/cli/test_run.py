@@ -61,7 +61,7 @@ def test_a_search_from_plan_to_export(lynceus, here: Path) -> None:
     import pyarrow.parquet
 
     assert pyarrow.parquet.read_table("t.parquet").num_rows == 6
-    code, out, _ = lynceus("report", "-o", "r.html")
+    code, out, _ = lynceus("report", "--file", "r.html")
     assert "quality" in Path("r.html").read_text()
 
 
@@ -93,12 +93,13 @@ def test_an_infeasible_study_is_exit_code_3(lynceus, here: Path) -> None:
 
 def test_failing_jobs_pause_the_study_with_exit_code_4(lynceus, here: Path) -> None:
     (here / "job.yaml").write_text(
-        JOB.split("run:")[0] + "run: [sh, -c, 'echo broken pipe >&2; exit 3']\n" + JOB[JOB.index("space:") :]
+        JOB.split("run:")[0] + "run: [sh, -c, 'echo broken pipe. >&2; exit 3']\n" + JOB[JOB.index("space:") :]
     )
     code, out, _ = lynceus("run", "job.yaml", "-y")
     assert code == 4
     assert "the last 5 trials failed (5 job)" in out
-    assert "exit code 3: broken pipe" in out
+    assert "exit code 3: broken pipe.\n" in out, "one full stop"
+    assert "lynceus logs toy 4" in out
     assert "lynceus resume toy" in out
     code, out, _ = lynceus("status", "toy", "-o", "json")
     assert json.loads(out)["state"] == "PAUSED"
@@ -206,7 +207,7 @@ def test_secrets_reach_only_the_job(here: Path, lynceus, monkeypatch) -> None:
         ["export", "--to", "skypilot"],
     ):
         shown += "".join(map(str, lynceus(*command)))
-    lynceus("report", "-o", "r.html")
+    lynceus("report", "--file", "r.html")
     assert "got" in shown
     kept = b"".join(path.read_bytes() for path in here.rglob("*") if path.is_file() and path.name != "key")
     for value in (secret, from_file):

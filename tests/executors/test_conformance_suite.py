@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lynceus.executors.command import JobCommand
+from lynceus.executors.command import JobCommand, Scratch
 from lynceus.executors.interface import LostRunError, OwnedResource, Request
 from lynceus.executors.local import LocalExecutor
 from lynceus.executors.table import Measurements, SimulatedClock, TableExecutor
@@ -76,6 +76,17 @@ class LeaksSecrets(LocalExecutor):
         return ticket
 
 
+class SharesScratch(LocalExecutor):
+    def __init__(self, problem: Problem, job: JobCommand, root: Path) -> None:
+        shared = {**job.env, "LYNCEUS_SCRATCH": str(root)}
+        super().__init__(problem, replace(job, env=shared, scratch=Scratch("none")), root)
+
+
+class KeepsScratch(LocalExecutor):
+    def __init__(self, problem: Problem, job: JobCommand, root: Path) -> None:
+        super().__init__(problem, replace(job, scratch=replace(job.scratch, keep=True)), root)
+
+
 BROKEN = {
     "the timeout is enforced": WithoutTimeout,
     "a run that is launched twice runs once": StartsTwice,
@@ -86,6 +97,8 @@ BROKEN = {
     "a run without a directory is lost": NeverLost,
     "owned resources are listed and can be removed": ListsNothing,
     "secrets do not leak": LeaksSecrets,
+    "runs do not share files in their scratch directories": SharesScratch,
+    "a run can be started in its scratch directory": KeepsScratch,
 }
 
 

@@ -85,6 +85,12 @@ def test_plugins_are_listed_with_package_and_version_and_the_problem_of_broken_o
     assert {found[name].problem for name in BUILT_IN} == {""}
 
 
+def test_an_executor_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lynceus.executors.ray.executor.find_spec", lambda name: None)
+    (ray,) = (one for one in executor_plugins() if one.name == "ray")
+    assert ray.problem == "Trials on Ray need an optional package: pip install 'lynceus[ray]'."
+
+
 def test_lynceus_plugins_shows_them(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for output in ("json", "table"):
         monkeypatch.setattr(sys, "argv", ["lynceus", "plugins", "-o", output])

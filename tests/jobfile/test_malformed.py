@@ -203,6 +203,89 @@ CASES: dict[str, tuple[str, str]] = {
         GOOD + "baseline: {threads: 3, level: 1}",
         "job.yaml:11: baseline: The parameter 'threads' cannot be 3",
     ),
+    "a baseline with a misspelt field": (
+        GOOD + "baseline: {config: {threads: 2, level: 1}, run_time: 41m}",
+        "job.yaml:11: baseline.run_time: there is no field 'run_time'; did you mean 'runtime'?",
+    ),
+    "a baseline without its configuration": (
+        GOOD + "baseline: {measure: true}",
+        "job.yaml:11: baseline.config: the field 'config' is missing; add it.",
+    ),
+    "a baseline whose configuration has no field": (
+        GOOD + "baseline: {threads: 2, level: 1, runtime: 41m}",
+        "job.yaml:11: baseline: beside runtime and measure, the configuration needs a field: {config: {…}, runtime: 41m}.",
+    ),
+    "a measured baseline outside": (
+        GOOD + "baseline: {config: {threads: 3, level: 1}, measure: true}",
+        "job.yaml:11: baseline.config: The parameter 'threads' cannot be 3",
+    ),
+    "a baseline that is no mapping": (
+        GOOD + "baseline: 3",
+        "job.yaml:11: baseline: got 3; write a configuration, or {config: …, runtime: 41m}.",
+    ),
+    "a baseline known twice": (
+        GOOD + "baseline: {config: {threads: 2, level: 1}, runtime: 41m, measure: true}",
+        "job.yaml:11: baseline: runtime says what measure would find out; give one of them.",
+    ),
+    "a baseline of no time": (
+        GOOD + "baseline: {config: {threads: 2, level: 1}, runtime: 0s}",
+        "job.yaml:11: baseline.runtime: a run of 0 seconds came; give the time of a run, such as 41m.",
+    ),
+    "a baseline before its time": (
+        GOOD + "baseline: {config: {threads: 2, level: 1}, runtime: -4}",
+        "job.yaml:11: baseline.runtime: the duration is -4, but a finite amount of at least 0 is needed.",
+    ),
+    "a baseline of endless time": (
+        GOOD + "baseline: {config: {threads: 2, level: 1}, runtime: .inf}",
+        "job.yaml:11: baseline.runtime: the duration is inf, but a finite amount",
+    ),
+    "a baseline measured in words": (
+        GOOD + "baseline: {config: {threads: 2, level: 1}, measure: 'yes'}",
+        "job.yaml:11: baseline.measure: got 'yes'; expected true or false.",
+    ),
+    "a baseline that no trial may run": (
+        GOOD.replace("level: {int: [1, 9]}", "share: [0.5, 1.0]")
+        + "fraction: {column: share, test: samples}\nbaseline: {config: {threads: 2, share: 1.0}, measure: true}",
+        "job.yaml:12: baseline: measure is true, but trials may not run this configuration (see fraction.test); give its",
+    ),
+    "a future use without a form": (
+        GOOD + "future: 100",
+        "job.yaml:11: future: got 100; write {runs: 100}, or {per_month: 30, months: 6}.",
+    ),
+    "a future use in both forms": (
+        GOOD + "future: {runs: 100, per_month: 30, months: 6}",
+        "job.yaml:11: future: runs and per_month with months say the same thing twice; give one of them.",
+    ),
+    "a future use without an end": (
+        GOOD + "future: {per_month: 30}",
+        "job.yaml:11: future: per_month is 30 without months; add for how long, such as months: 6.",
+    ),
+    "a future use without a rate": (
+        GOOD + "future: {months: 6}",
+        "job.yaml:11: future: months is 6 without per_month; add how often the job runs in a month, such as per_month: 30.",
+    ),
+    "no future use": (GOOD + "future: {}", "job.yaml:11: future: it says nothing; write {runs: 100}, or"),
+    "a negative future use": (
+        GOOD + "future: {runs: -1}",
+        "job.yaml:11: future.runs: got -1; it should be greater than 0.",
+    ),
+    "a future use of nothing": (GOOD + "future: {runs: 0}", "job.yaml:11: future.runs: got 0; it should be greater"),
+    "an undefined future use": (
+        GOOD + "future: {runs: .nan}",
+        "job.yaml:11: future.runs: got nan; expected a finite number.",
+    ),
+    "an endless future use": (
+        GOOD + "future: {runs: .inf}",
+        "job.yaml:11: future.runs: got inf; expected a finite number.",
+    ),
+    "a future use in words": (
+        GOOD + "future: {runs: '100'}",
+        "job.yaml:11: future.runs: got '100'; expected a number.",
+    ),
+    "a misspelt future use": (
+        GOOD + "future: {run: 100}",
+        "job.yaml:11: future.run: there is no field 'run'; did you mean 'runs'?",
+    ),
     "a missing folder": (GOOD + "workdir: nowhere/at/all", "job.yaml:11: workdir: the folder "),
     "cpus below zero": (GOOD + "resources: {cpus: 0}", "job.yaml:11: resources.cpus: got 0; give an amount above 0"),
     "cpus over unknown columns": (GOOD + "resources: {cpus: cores}", "job.yaml:11: resources.cpus: "),

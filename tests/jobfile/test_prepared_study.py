@@ -75,7 +75,7 @@ baseline: {vm: large, nodes: 1}
     prepared = prepare(Job.parse(HEAD + text, tmp_path))
     space = prepared.problem.space
     assert len(space) == 3
-    assert prepared.problem.price[prepared.baseline] * 3600 == pytest.approx(0.3)
+    assert prepared.problem.price[prepared.problem.baseline.row] * 3600 == pytest.approx(0.3)
     assert {"weight", "total_gb", "gb"} <= set(space.feature_names)
     row = space.row({"vm": "small", "nodes": 2})
     assert (prepared.cpus[row], prepared.memory_gib[row]) == (2.0, 2.0)
@@ -224,5 +224,5 @@ def test_the_published_schema_is_current() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*/job.yaml")), ids=lambda path: path.parent.name)
 def test_the_examples_are_valid(path: Path) -> None:
     prepared = prepare(Job.read(path))
-    assert prepared.baseline is not None
+    assert prepared.problem.baseline is not None
     assert [note for note in prepared.notes if "prices of aws are" not in note] == []  # embedded prices are old

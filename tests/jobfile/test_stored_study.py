@@ -62,7 +62,7 @@ def test_a_study_of_a_program_has_its_own_retry_rules_and_no_command(tmp_path: P
     with Storage("sqlite:///a.db") as storage:
         record = storage.load_study("odd name!")
     prepared = prepared_of(record)
-    assert (prepared.retry_rules, prepared.parallel, prepared.baseline) == (rules, 3, None)
+    assert (prepared.retry_rules, prepared.parallel, prepared.problem.baseline) == (rules, 3, None)
     assert (prepared.job.name, prepared.job.has_command, prepared.job.spec.space) == ("odd name!", False, {})
     job, problem = job_and_problem(record)
     assert (job.has_command, problem.space) == (False, space)
@@ -112,4 +112,5 @@ def test_what_would_fail_later_is_refused_before_the_start(tmp_path: Path, more:
 
 def test_a_complete_job_can_start(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("LYNCEUS_SET", "http://x")
-    check_startable(Job.parse(JOB + "secrets: {A: env:LYNCEUS_SET}\nnotify: {webhook: env:LYNCEUS_SET}", tmp_path))
+    job = JOB.replace("run: [train", "run: [true")
+    check_startable(Job.parse(job + "secrets: {A: env:LYNCEUS_SET}\nnotify: {webhook: env:LYNCEUS_SET}", tmp_path))

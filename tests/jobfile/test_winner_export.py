@@ -13,7 +13,8 @@ import yaml
 from lynceus.jobfile.command_line import command_line
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import prepare
-from lynceus.jobfile.winner_export import env_file, skypilot_task
+from lynceus.jobfile.winner_export import env_file, shell_line, skypilot_task
+from lynceus.trial.text import clean_text
 
 SCRIPT = 'printf "%s/%s/%s" "${threads}" "$LYNCEUS_PARAM_LEVEL" "$HOME"'
 JOB = f"""
@@ -108,3 +109,91 @@ def test_the_recommended_command_hides_a_variable_that_its_configuration_lacks()
     line = command_line(prepare(Job.parse(text)).job, {"threads": 3})
     others = BARE | {"codec": "zstd"}
     assert subprocess.run(["sh", "-c", line], env=others, capture_output=True, check=True).stdout == b"3/none"
+
+
+HOSTILE = (
+    "it's",
+    "two words",
+    "'; touch pwned; '",
+    '$(touch pwned) `touch pwned` ${HOME} $HOME "q" !! a!b',
+    "back\\slash \\n %s \\033 * ~ # & | > pwned",
+    "tab\there",
+    "line one\nline two\n",
+    "\x1b[31mred\x1b[0m \r\n \x7f",
+    "naïve ✓ 日本 \u202eright",
+    "-n",
+    "=",
+    "",
+)
+"""Values that a shell, a terminal or a careless quotation would change."""
+FORMS = {
+    "arguments": "run: [sh, show.sh, '${text}']",
+    "a variable of arguments": "run: [sh, show.sh]",
+    "a variable in a shell of arguments": "run: [sh, -c, 'printf %s \"$LYNCEUS_PARAM_TEXT\"']",
+    "envs": "run: [sh, -c, 'printf %s \"$TEXT\"']\nenvs: {TEXT: '${text}'}",
+    "a script": "run: 'printf %s \"$text\"'",
+    "a script of several lines": 'run: |\n  # $text\n  printf %s \\\n    "$LYNCEUS_PARAM_TEXT"\n',
+    "a script that a program reads": "run: 'sh show.sh'",
+    "an interpreter": 'run: |\n  #!/bin/sh\n  printf %s "$text"\n',
+    "inserted plainly": "run: 'printf %s ${text}'\nshell: true",
+    "inserted in quotes": "run: 'printf %s \"${text}\"'\nshell: true",
+    "inserted in single quotes": "run: |\n  printf %s '${text}'\nshell: true",
+}
+SHELLS = {"sh": ["sh"], "bash": ["bash"], "interactive bash": ["bash", "--norc", "--noprofile", "-i"]}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_pasted_line_runs_exactly_that_configuration_for_any_value(form: str, tmp_path: Path) -> None:
+    """All lines of a form are pasted one after another into each shell; between them stands a mark."""
+    (tmp_path / "show.sh").write_text('printf %s "${1-$LYNCEUS_PARAM_TEXT}"')
+    values = [one for one in HOSTILE if one or form != "inserted plainly"]
+    space = f"space:\n  text: {json.dumps(values)}\n  codec: {{choice: [a], when: \"text == 'never'\"}}"
+    job = prepare(Job.parse(f"{FORMS[form]}\n{space}\nname: copied\nprice: 1\nbudget: 1", tmp_path)).job
+    lines = [command_line(job, {"text": value}) for value in values]
+    assert all(clean_text(line) == line for line in lines), "a terminal would not show it as it is"
+    pasted = "".join(f"{line}\nprintf '<next>'\n" for line in lines)
+    others = BARE | {"text": "99", "TEXT": "99", "LYNCEUS_PARAM_TEXT": "99", "HISTFILE": ""}
+    for shell in SHELLS.values():
+        ended = subprocess.run(shell, input=pasted.encode(), env=others, cwd=tmp_path, capture_output=True, check=False)
+        assert ended.stdout.decode().split("<next>")[:-1] == values, (shell, ended.stderr)
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("run", ["[sh, show.sh]", "'sh show.sh'", "'sh show.sh \"${codec-}\"'"])
+def test_a_parameter_that_a_configuration_lacks_is_unset_also_for_programs(run: str, tmp_path: Path) -> None:
+    (tmp_path / "show.sh").write_text('printf "%s/%s" "$LYNCEUS_PARAM_THREADS" "${LYNCEUS_PARAM_CODEC-none}"')
+    space = "space:\n  threads: [3]\n  codec: {choice: [a], when: threads > 3}"
+    prepared = prepare(Job.parse(f"run: {run}\n{space}\nname: copied\nprice: 1\nbudget: 1", tmp_path))
+    others = BARE | {"codec": "stale", "LYNCEUS_PARAM_CODEC": "stale"}
+    task = yaml.safe_load(skypilot_task(prepared, 0, "why"))
+    for line, variables in (
+        (command_line(prepared.job, {"threads": 3}), {}),
+        (shell_line(prepared, 0, "why"), {}),
+        (f"set -a\n{env_file(prepared, 0, 'why')}\nsh show.sh", {}),
+        (task["run"], task["envs"]),
+    ):
+        ended = subprocess.run(
+            ["sh", "-c", line], env=others | variables, cwd=tmp_path, capture_output=True, check=True
+        )
+        assert ended.stdout == b"3/none", line
+
+
+def test_the_environment_file_holds_any_value() -> None:
+    text = f"run: [sh, show.sh]\nspace: {{text: {json.dumps(HOSTILE)}}}\nname: copied\nprice: 1\nbudget: 1"
+    prepared = prepare(Job.parse(text))
+    for row in range(len(prepared.problem.space)):
+        script = f'set -a\n{env_file(prepared, row, "why")}\nprintf %s "$LYNCEUS_PARAM_TEXT"'
+        ended = subprocess.run(["sh", "-c", script], capture_output=True, check=True)
+        assert ended.stdout.decode() == prepared.problem.space.point(row)["text"]
+
+
+def test_a_pasted_line_has_the_secrets_and_files_that_every_run_has(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("from a file\n")
+    script = 'printf "%s/%s/" "$FIRST" "$SECOND"; cat "$LYNCEUS_PARAMS"; echo "{}" >> "$LYNCEUS_RESULT"; echo x > "$LYNCEUS_SCRATCH/x"'
+    text = f"run: {json.dumps(script)}\nsecrets: {{FIRST: 'env:MY_TOKEN', SECOND: 'file:token'}}\n"
+    text += "space:\n  threads: [3]\n  codec: {choice: [a], when: threads > 3}\nname: copied\nprice: 1\nbudget: 1"
+    line = command_line(prepare(Job.parse(text, tmp_path)).job, {"threads": 3})
+    others = BARE | {"MY_TOKEN": "from my shell", "TMPDIR": str(tmp_path)}
+    ended = subprocess.run(["sh", "-c", line], env=others, cwd="/", capture_output=True, check=True, text=True)
+    assert (ended.stdout, ended.stderr) == ('from my shell/from a file/{"threads": 3}', "")
+    assert "from" not in line, "a secret is shown"

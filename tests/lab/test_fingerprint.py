@@ -123,7 +123,13 @@ def test_parts_of_other_packages_are_covered(tmp_path, monkeypatch):
         ("trial/record.py", "\n\n@dataclass", "\n\nMORE = 1\n\n\n@dataclass", "random", True),
         ("models/_kernel/forest.c", "#include", "/* why */ #include", "bo", False),
         ("models/_kernel/forest.c", "#include", "#define MORE 1\n#include", "bo", True),
-        ("models/_kernel/forest.c", "#include", "#define MORE 1\n#include", "random", False),
+        (
+            "models/_kernel/forest.c",
+            "#include",
+            "#define MORE 1\n#include",
+            "random",
+            True,
+        ),  # its answer may be predicted
         ("policy/default.py", "def default", "MORE = 1\n\n\ndef default", "bo", False),
         ("models/fabolas.py", "@dataclass(frozen=True", "MORE = 1\n@dataclass(frozen=True", "bo", False),
         ("models/fabolas.py", "@dataclass(frozen=True", "MORE = 1\n@dataclass(frozen=True", "fabulinus", True),

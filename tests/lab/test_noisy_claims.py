@@ -9,7 +9,7 @@ from lynceus.errors import InputError
 from lynceus.policy.presets import preset
 from lynceus.problem.billing import Billing
 from lynceus_lab.noisy_claims import NoiseLaw, NoisyCase, cases, run_case, true_times
-from lynceus_lab.noisy_claims_table import lines, markdown, read, write
+from lynceus_lab.noisy_claims_table import lines, markdown, paired, read, write
 
 POLICY = preset("lynceus")
 
@@ -39,17 +39,26 @@ def test_factors_depend_on_seed_configuration_and_repetition_only() -> None:
 
 def test_all_combinations_are_tried_once() -> None:
     found = cases(["a", "b"], (0.0, 0.1), (0.0, 0.05), (0.0, 0.95))
-    assert len(found) == len(set(found)) == 2 * 2 * 3
-    assert not [case for case in found if case.law.spread == 0 and case.law.outliers > 0]
+    assert len(found) == len(set(found)) == 2 * 2 * 2 * 2
+    assert [case for case in found if case.law.spread == 0 and case.law.outliers > 0]
     assert {case.confidence for case in found} == {None, 0.95}
 
 
 def test_without_noise_every_claim_is_true() -> None:
     claimed = run_case(NoisyCase("made/steps", NoiseLaw(0.0)), POLICY, seed=1)
-    assert claimed.claimed_usd == pytest.approx(claimed.true_usd, rel=0.01)
+    assert claimed.claimed_usd == pytest.approx(claimed.true_usd, rel=0.05)
+    assert claimed.low_usd == pytest.approx(claimed.true_usd, rel=0.01)
     assert claimed.stated > 0.97
     assert (claimed.kept, claimed.repeats) == (1.0, 1)
     assert claimed.regret < 1.2
+
+
+def test_runs_that_are_slow_for_a_reason_of_their_own_are_expected_without_noise_too() -> None:
+    """All but one in twenty runs are equal, so the few that were made look free of noise."""
+    made = [run_case(NoisyCase("made/valley", NoiseLaw(0.0, 0.05)), POLICY, seed) for seed in range(3)]
+    (line,) = lines(made)
+    assert 0.92 < line.claimed[0] < 1.05
+    assert line.covered > 0.5
 
 
 def test_a_table_of_claims_is_written_and_read(tmp_path) -> None:
@@ -62,9 +71,15 @@ def test_a_table_of_claims_is_written_and_read(tmp_path) -> None:
     assert line.claimed[0] == pytest.approx(
         math.exp(np.mean([math.log(one.claimed_usd / one.true_usd) for one in made]))
     )
-    text = markdown([line])
-    assert text.splitlines()[2].startswith("| 25% | 0% | plain | ")
-    assert markdown(lines(again)).splitlines()[2].split("|")[8] == " – "
+    text = markdown([line], [line]).splitlines()[2]
+    assert text.startswith("| 25% | 0% | plain | 2 | ")
+    assert f"({line.claimed[0]:.2f})" in text
+    assert f"{100 * (line.stated - line.kept):+.1f} ± " in text
+    assert text.split("|")[9] == " 1.00 "
+    assert paired(again, made[1:]) == made[1:]
+    alone = markdown(lines(again)).splitlines()[2]
+    assert alone.split("|")[9] == " – "
+    assert "(" not in alone
     (tmp_path / "wrong").write_text("{}\n")
     with pytest.raises(InputError, match="no file of claims"):
         read(tmp_path / "wrong")
@@ -78,6 +93,6 @@ def test_claims_are_calibrated_on_a_made_surface(spread: float) -> None:
     made = [run_case(NoisyCase("made/valley", NoiseLaw(spread)), POLICY, seed) for seed in range(30)]
     (line,) = lines(made)
     assert 0.93 < line.claimed[0] < 1.07
-    # Over many problems the errors of the chance cancel (docs/policy.md); on this one it is overstated by 14 points at 25 %.
+    # Over many problems the errors of the chance cancel (docs/policy.md); on this one it is overstated by 15 points at 25 %.
     assert abs(line.stated - line.kept) < (0.16 if spread > 0.2 else 0.08)
     assert line.covered > 0.6

@@ -17,7 +17,7 @@ from lynceus_lab.trace_store import Store
 def test_the_message_for_missing_ray_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
-        MissingExtraError, match=r"Campaigns on Ray need an optional package: pip install -e '\.\[ray\]'"
+        MissingExtraError, match=r"Campaigns on Ray need an optional package: pip install 'lynceus\[ray\]'$"
     ):
         next(iter(engine_named("ray", 1)([])))
 
@@ -32,7 +32,7 @@ def test_nodes_get_the_folders_of_tables_and_peers(monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_two_nodes_give_the_same_traces_even_when_one_is_lost(experiment_file, tmp_path, monkeypatch):
-    ray = pytest.importorskip("ray", reason="pip install -e '.[ray]'")
+    ray = pytest.importorskip("ray", reason="pip install 'lynceus[ray]'")
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
@@ -68,6 +68,6 @@ def test_two_nodes_give_the_same_traces_even_when_one_is_lost(experiment_file, t
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_missing_cluster_is_an_infrastructure_error():
-    pytest.importorskip("ray", reason="pip install -e '.[ray]'")
+    pytest.importorskip("ray", reason="pip install 'lynceus[ray]'")
     with pytest.raises(InfrastructureError, match=r"the Ray cluster ray://127\.0\.0\.1:9 cannot be reached"):
         next(iter(engine_named("ray://127.0.0.1:9", 1)([])))

@@ -130,3 +130,40 @@ def test_several_workers_start_with_the_cheapest() -> None:
         assert not isinstance(order, Stopped)
         pending = (*pending, order)
     assert sorted(problem.price[[order.row for order in pending]]) == sorted(problem.price)[:4]
+
+
+def searched(accuracy: np.ndarray, limit: str, seed: int) -> tuple[tuple, Stopped | None]:
+    """All runs of a search whose 75 configurations have these accuracies, and why it ended."""
+    problem = Problem(space(25), constraints=(Constraint.parse(limit),))
+    seconds = 3000.0 / problem.price**0.8 * float(problem.price.min()) ** 0.8
+    observations: tuple = ()
+    while True:
+        order = decide(problem, POLICY, observations, seed=seed)
+        if isinstance(order, Stopped):
+            return observations, order
+        if (met := accuracy[order.row]) >= problem.constraints[0].bound:
+            return observations, None
+        ran = float(seconds[order.row])
+        usd = problem.billing.charge(ran, float(problem.price[order.row]), boots=order.boots)
+        outcome = Outcome(End.FINISHED, ran, usd, {"accuracy": float(met)})
+        observations = (*observations, observe(problem, POLICY, observations, order, outcome))
+
+
+def test_a_hopeless_search_ends_long_before_every_configuration_was_run() -> None:
+    accuracy = 0.5 + 0.1 * np.linspace(0.0, 1.0, 75)
+    observations, stopped = searched(accuracy, "accuracy >= 0.9", seed=0)
+    assert stopped is not None
+    assert stopped.kind is StopReason.CONVERGED
+    assert stopped.reason.startswith(
+        "no configuration is likely enough to meet the constraints: one more dollar of search would be "
+    )
+    assert 45 <= len(observations) <= 60
+    assert max(seen.order.plan.chance_rate for seen in observations[-2:]) < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_is_not_given_up_because_a_model_is_too_sure_of_a_cliff(seed: int) -> None:
+    """One configuration in seven works; of the others the model learns that all are equally bad."""
+    accuracy = np.where(np.random.default_rng(seed).permutation(75) < 11, 0.95, 0.1)
+    _, stopped = searched(accuracy, "accuracy >= 0.9", seed=seed)
+    assert stopped is None, "a run met the limit"

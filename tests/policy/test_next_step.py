@@ -87,9 +87,12 @@ def check_budget(job: SmallJob, search: Watched) -> None:
 def check_rows(search: Watched, repeats: int) -> None:
     assert len(search.orders) == len(search.moments) == len(search.observations)
     for order, (settled, running) in zip(search.orders, search.moments, strict=True):
-        before = [seen.outcome.reason for seen in search.observations[:settled] if seen.row == order.row]
+        own = [seen for seen in search.observations[:settled] if seen.row == order.row]
+        before = [seen.outcome.reason for seen in own]
+        stopped_s = [seen.order.timeout_s for seen in own if seen.outcome.end is End.TIMEOUT]
+        longer = bool(stopped_s) and order.row not in running and order.timeout_s > 1.05 * max(stopped_s)
         if order.plan.purpose is not Purpose.CONFIRM:
-            assert before.count(None) + running.count(order.row) < repeats
+            assert before.count(None) + running.count(order.row) < repeats or longer, "stopped runs may only run longer"
         assert not set(before) & {FailureReason.JOB, FailureReason.OOM, FailureReason.USER}, (
             "a configuration that caused a failure must not run again"
         )

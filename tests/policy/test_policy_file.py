@@ -275,8 +275,11 @@ STORED = sorted((Path(__file__).parents[1] / "fixtures" / "v0.1" / "policies").g
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 def test_policies_of_version_0_1_are_read(path):
     current = preset(path.stem)
-    # Version 0.1 took every run at its word; a stored policy keeps deciding and answering as it did.
-    former = dataclasses.replace(current, answer=BestSeen(), confirm=None) if current.confirm is not None else current
+    # Version 0.1 took every run at its word and never gave up; a stored policy keeps deciding and answering as it did.
+    former = current
+    if current.confirm is not None:
+        stop = dataclasses.replace(current.stop, gives_up=False)
+        former = dataclasses.replace(current, answer=BestSeen(), confirm=None, stop=stop)
     assert compose(yaml.safe_load(path.read_text())) == former
 
 

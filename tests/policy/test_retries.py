@@ -39,6 +39,28 @@ def test_retry_rules_keep_orders_charges_and_targets(observations: tuple[Observa
     ]
 
 
+def test_after_a_pause_the_configurations_that_failed_run_again() -> None:
+    study = Study(problem_of(), preset("sweep"), retry_rules=RetryRules(max_failures=2))
+    failed = []
+    while (trial := study.ask()) is not None:
+        failed.append(trial.params)
+        study.tell(trial, state="FAIL", reason="oom" if len(failed) == 1 else "job")
+    study.resume()
+    run = []
+    while (trial := study.ask()) is not None:
+        run.append(trial.params)
+        study.tell(trial, runtime=1.0)
+    assert failed[1] in run, "the job was mended"
+    assert failed[0] not in run, "more memory would not come by mending the job"
+    assert len(run) == len(study.problem.space) - 1
+
+
+@given(observation_lists, st.integers(0, 6))
+def test_single_failures_count_after_a_resume(observations: tuple[Observation, ...], resumed_at: int) -> None:
+    without_pauses = RetryRules(max_failures=0)
+    assert with_retries(observations, without_pauses, resumed_at) == with_retries(observations, without_pauses)
+
+
 def test_a_study_pauses_after_consecutive_failures_until_it_is_resumed() -> None:
     study = Study(problem_of(), preset("sweep"), retry_rules=RetryRules(max_failures=3, retries_infra=9))
     for _ in range(3):

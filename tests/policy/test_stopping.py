@@ -1,6 +1,7 @@
 """Stopping rules: when they stop, when they continue, and their reasons."""
 
 import math
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from lynceus.policy.stopping import (
     SmallImprovement,
     TotalBudget,
 )
+from lynceus.problem.future_use import FutureUse
 from lynceus.testing.job import small_job
 from lynceus.trial.order import Plan, Purpose
 from lynceus.trial.outcome import Observation
@@ -51,6 +53,48 @@ class Says:
 
     def __call__(self, state: State, plan: Plan | None) -> str | None:
         return self.reason
+
+
+HOPELESS = small_job("accuracy >= 0.99")
+
+
+def hopeless(count: int, chances: list[float]) -> str | None:
+    """What the rule says after `count` runs that missed the limit, the last of them planned with these chances per dollar."""
+    runs = HOPELESS.finished(HOPELESS.order_of_runs[:count])
+    *earlier, now = [Plan(0, why="tested", chance_rate=chance) for chance in chances]
+    for place, one in enumerate(reversed(earlier), 1):
+        seen = runs[-place]
+        runs = (*runs[:-place], replace(seen, order=replace(seen.order, plan=one)), *runs[len(runs) - place + 1 :])
+    rule = GittinsStop(40.0, patience=3, gives_up=True)
+    return rule(State.present(HOPELESS.problem, runs), now)
+
+
+def test_a_search_gives_up_when_no_run_is_likely_enough_to_meet_the_constraints() -> None:
+    reason = hopeless(24, [1e-139] * 3)
+    assert reason is not None
+    assert re.fullmatch(
+        r"no configuration is likely enough to meet the constraints: one more dollar of search would be worth \$0\.\d+ over "
+        r"40 future runs",
+        reason,
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "chances"),
+    [
+        (24, [1e-139, 0.9, 1e-139]),  # a model may be wrong once
+        (24, [1e-139, 1e-139, 0.9]),
+        (24, [1e-139, 1e-139]),  # the plan before had no model
+        (12, [1e-139] * 3),  # so few runs do not rule out that the model is wrong: 40 × 0.5 / (12 + 1) > 1
+    ],
+)
+def test_a_search_does_not_give_up_while_a_run_may_be_worth_its_price(count: int, chances: list[float]) -> None:
+    assert hopeless(count, chances) is None
+
+
+def test_published_rules_never_give_up() -> None:
+    runs = planned(HOPELESS.finished(HOPELESS.order_of_runs[:24]), rate=[0.0] * 24)
+    assert GittinsStop(100.0, patience=3)(State.present(HOPELESS.problem, runs), plan(rate=0.0)) is None
 
 
 def test_never() -> None:
@@ -149,10 +193,45 @@ def test_max_trials() -> None:
 def test_gittins_stops_when_a_dollar_of_search_saves_less_than_a_dollar() -> None:
     rule = GittinsStop(future_runs=50.0)
     assert rule(HERE, plan(rate=0.0201)) is None
-    assert rule(HERE, plan(rate=0.01)) == "one more dollar of search would save $0.5 over 50 future runs"
+    assert rule(HERE, plan(rate=0.01)) == "one more dollar of search would save $0.50 over 50 future runs"
+    assert rule(HERE, plan(rate=5.6e-7)) == "one more dollar of search would save $0.000028 over 50 future runs"
     assert rule(EMPTY, plan(rate=0.0)) is None
     assert rule(HERE, plan()) is None
     assert rule(HERE, None) is None
+
+
+@pytest.mark.parametrize(
+    ("objective", "said"),
+    [
+        ("cost", "one more dollar of search would save $0.36 over 180 future runs"),
+        ("time", "one more dollar of search would save 0.36s over 180 future runs"),
+        ("maximize accuracy", "one more dollar of search would improve accuracy by 0.36 in all over 180 future runs"),
+        ("minimize usd_per_query", "one more dollar of search would save $0.36 over 180 future queries"),
+    ],
+)
+def test_what_the_user_says_of_future_use_counts(objective: str, said: str) -> None:
+    job = small_job(objective=objective)
+    problem = replace(job.problem, future=FutureUse(per_month=30, months=6))
+    here = replace(State.present(problem, job.finished(range(3))), best=np.array([1.0]))
+    for assumed in (1.0, 1e6):
+        assert GittinsStop(assumed)(here, plan(rate=0.002)) == said
+        assert GittinsStop(assumed)(here, plan(rate=1 / 179)) is None
+
+
+def test_every_rule_that_counts_uses_follows_the_user() -> None:
+    many = replace(HERE, problem=replace(JOB.problem, future=FutureUse(runs=99)))
+    assert FutureUses(9)(HERE, plan(0.05 * BEST)) is not None
+    assert FutureUses(9)(many, plan(0.05 * BEST)) is None
+    spent = sum(seen.outcome.charged_usd for seen in RUNS)
+    assert TotalBudget(spent + 50 * BEST, runs=10)(HERE, plan()) is None
+    assert "99 runs at" in (TotalBudget(spent + 50 * BEST, runs=10)(many, plan()) or "")
+
+
+def test_a_measured_baseline_neither_fills_nor_breaks_the_patience() -> None:
+    observations = planned(RUNS, rate=[math.nan] * 5 + [0.001, 0.001, math.nan])
+    last = observations[-1]
+    measured = replace(last, order=replace(last.order, plan=replace(last.order.plan, purpose=Purpose.BASELINE)))
+    assert GittinsStop(100.0, patience=3)(State.present(JOB.problem, (*observations[:-1], measured)), plan(rate=0.002))
 
 
 @pytest.mark.parametrize(

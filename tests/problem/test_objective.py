@@ -79,7 +79,13 @@ CANNOT_READ = (
         ("runtime <= 45m @ high", f"constraints: cannot read 'runtime <= 45m @ high'{CANNOT_READ}"),
         (
             "accuracy >= much",
-            "constraints: 'much' in 'accuracy >= much' is not a number; write for example 'accuracy >= 0.85'.",
+            "constraints: 'much' in 'accuracy >= much' is neither a number nor an amount of bytes; write for example "
+            "'accuracy >= 0.85', 'accuracy >= 3MB' or 'accuracy >= 3MiB' (B for bytes; b would be bits).",
+        ),
+        (
+            "size <= 3.75 Mb",  # megabits
+            "constraints: '3.75 Mb' in 'size <= 3.75 Mb' is neither a number nor an amount of bytes; write for example "
+            "'size <= 0.85', 'size <= 3MB' or 'size <= 3MiB' (B for bytes; b would be bits).",
         ),
         ("accuracy >= nan", "constraints: the bound on accuracy is nan; give a finite number."),
         ("accuracy >= inf", "constraints: the bound on accuracy is inf; give a finite number."),

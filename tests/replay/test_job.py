@@ -77,7 +77,7 @@ def test_the_message_for_parquet_without_its_package_names_the_extra(write_job, 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "toy.parquet").touch()
-    with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'lynceus\[parquet\]'$"):
         load_job(write_job(spec=SPEC.replace("toy.csv", "toy.parquet")))
 
 
@@ -235,9 +235,10 @@ def test_the_json_schema_requires_table_and_parameters():
     assert set(ReplaySpec.model_json_schema()["required"]) == {"table", "parameters"}
 
 
-@pytest.mark.skipif(data_folder() is None, reason="no folder of measured tables: set LYNCEUS_DATA")
 @pytest.mark.parametrize("name", shipped_jobs())
 def test_every_shipped_job_loads(name):
+    if data_folder() is None and not name.startswith("example/"):
+        pytest.skip("no folder of measured tables: set LYNCEUS_DATA")
     job = load_job(name)
     assert job.name == name
     assert job.optimum.cost_usd > 0

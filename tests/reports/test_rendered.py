@@ -8,9 +8,10 @@ import pytest
 from playwright.sync_api import Page
 
 from browsers import CHROMIUM, LATE, MISSING, PATIENCE_S, chromium, until
+from lynceus.analysis.answer import answer
 from lynceus.library.open_study import OpenStudy
 from lynceus.library.study_context import study_context
-from lynceus.problem.units import format_money
+from lynceus.problem.units import format_duration, format_money
 from lynceus.reports.page import page, report_documents
 from sample_studies import sample_study
 
@@ -60,6 +61,14 @@ def test_numbers_are_those_of_the_study(shown: Page, one: OpenStudy) -> None:
     answer = one.study.recommend()
     assert answer is not None
     assert shown.locator("#best-cost").inner_text() == format_money(answer.cost_usd)
+
+
+def test_time_and_cost_names_the_recommendation(shown: Page, one: OpenStudy) -> None:
+    found = answer(study_context(one))
+    assert found is not None
+    want = f"{format_money(found.cost_usd)} per run in {format_duration(found.runtime_s)}."
+    assert shown.locator("#what-if").inner_text().startswith("Best known: ")
+    assert shown.locator("#what-if").inner_text().endswith(want)
 
 
 def test_the_deadline_slider_works_without_a_server(shown: Page) -> None:

@@ -248,7 +248,11 @@ def test_stop_resume_queue_and_past_measurements(server: Dashboard, new_study) -
     assert (facts["state"], facts["reason"]) == ("STOPPED", "lunch")
     assert server.post(f"studies/{name}/ask").json["trial"] is None
     assert server.post(f"studies/{name}/trials/0/heartbeat").json == {"requested_state": "stop"}
-    assert server.post(f"studies/{name}/resume", {"add_budget": "5 USD"}).json == {"budget_usd": 505.0}
+    answer = server.post(f"studies/{name}/resume", {"add_budget": "5 USD", "constraints": ["runtime <= 20m"]}).json
+    assert answer == {"budget_usd": 505.0, "constraints": ["time <= 20m"]}
+    facts = server.get(f"studies/{name}").json
+    assert facts["constraints"] == ["time <= 20m"]
+    assert "time <= 20m, before trial 2" in facts["limit_changes"][0]
     assert server.post(f"studies/{name}/ask").json["trial"] is not None
 
 
@@ -303,8 +307,12 @@ def test_examples_have_the_fields_of_real_answers(server: Dashboard, new_study) 
         "compare": server.get(f"compare?a={name}&b={name}").json,
         "study_view": server.get(f"studies/{name}/view").json,
         "insight": server.get(f"studies/{name}/insight").json,
-        "stop": server.post(f"studies/{name}/stop").json,
+        "contour": server.get(f"studies/{name}/contour").json,
+        "note": server.post(f"studies/{name}/note", {"text": "new disks"}).json,
         "resume": server.post(f"studies/{name}/resume").json,
+        "stop": server.post(f"studies/{name}/stop").json,
+        "rename": server.post(f"studies/{name}/rename", {"name": f"{name}-renamed"}).json,
+        "delete": server.request("DELETE", f"studies/{name}-renamed").json,
         "health": server.get("health").json,
         "session": server.get("session").json,
     }

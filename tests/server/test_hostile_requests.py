@@ -55,7 +55,7 @@ def test_malformed_requests_are_refused(server: Dashboard, lines: bytes) -> None
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as connection:
         connection.sendall(lines)
         status = connection.recv(100).split(b" ")[1:2]
-    assert status in ([b"400"], [b"404"], [b"421"], []), status
+    assert status in ([b"400"], [b"404"], [b"421"], [b"431"], []), status
     assert server.get("health").status == 200
 
 

@@ -80,7 +80,7 @@ def test_a_repeated_creation_and_a_repeated_resume(pair: Pair) -> None:
     more = key()
     for server in (one, two):
         answer = server.post(f"studies/{job['name']}/resume", {"add_budget": "7 USD"}, more)
-        assert answer.json == {"budget_usd": 507.0}
+        assert answer.json == {"budget_usd": 507.0, "constraints": ["time <= 10m"]}
 
 
 def test_the_same_request_at_the_same_moment_to_both_servers(pair: Pair) -> None:

@@ -96,7 +96,7 @@ def test_a_missing_package_is_one_sentence(
     monkeypatch.setitem(sys.modules, missing, None)
     assert start() == (
         2,
-        "lynceus: The dashboard and its API need an optional package: pip install -e '.[web]' in the project's folder.\n",
+        "lynceus: The dashboard and its API need an optional package: pip install 'lynceus[web]'\n",
     )
 
 

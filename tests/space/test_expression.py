@@ -212,7 +212,7 @@ def test_an_expression_may_run_over_several_lines():
         ("x = 1", "Write '==' to compare"),
         ("x && y", "Write 'and' for '&&'"),
         ("x || y", "Write 'or' for '||'"),
-        ("x >", "cannot be read"),
+        ("x >", "cannot be read at character 4: it ends where a value is expected"),
         ("(x", "cannot be read"),
         ("x\x00", "cannot be read"),
         ("'\ud800'", "cannot be read"),

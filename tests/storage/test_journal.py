@@ -7,10 +7,12 @@ import pytest
 
 from journal_cases import observation, order
 from lynceus.errors import InfrastructureError, InputError
+from lynceus.problem.objective import Constraint
 from lynceus.storage.journal import Journal
 from lynceus.storage.sql import reader as sql_reader
 from lynceus.storage.sql.leases import LOST_AFTER_S
 from lynceus.storage.sql.storage import Storage
+from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.record import RequestedState
 from lynceus.trial.stop import Stopped, StopReason
 
@@ -65,6 +67,42 @@ def test_cancel_can_be_requested_for_one_open_run(journals: Journals) -> None:
     journal.settled(observation(1), {})
     reader.refresh()
     assert [run.order.number for run in reader.record.open_runs] == [0]
+
+
+def test_changed_constraints_are_kept_and_every_reader_sees_them(journals: Journals) -> None:
+    journal, reader = journals(), journals()
+    journal.ordered(order(0), {})
+    journal.closed(Stopped(StopReason.CONVERGED, "hopeless"))
+    limits = [(Constraint.parse(text),) for text in ("runtime <= 10m", "runtime <= 20m @ 0.95", "bytes <= 4.3MB")]
+    first, second = (LimitChange(number, limits[number], limits[number + 1]) for number in range(2))
+    journal.resumed(2.0, first)
+    assert journal.record.stopped is None
+    reader.refresh()
+    for one in (journal, reader, journals()):
+        assert (one.record.limit_changes, one.record.added_usd) == ((first,), 2.0)
+    reader.resumed(limits=second)
+    journal.resumed(1.0)
+    for one in (journal, journals()):
+        assert (one.record.limit_changes, one.record.added_usd) == ((first, second), 3.0)
+
+
+@pytest.mark.parametrize("journals", ["sqlite", "postgresql"], indirect=True)
+def test_a_change_of_constraints_that_fails_halfway_is_not_kept(journals: Journals) -> None:
+    journal = journals()
+    journal.closed(Stopped(StopReason.CONVERGED, "hopeless"))
+    change = LimitChange(0, (), (Constraint.parse("runtime <= 20m"),))
+
+    def interrupted() -> None:
+        with journal.exclusive():
+            journal.resumed(5.0, change)
+            assert journal.record.limit_changes == (change,)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    for one in (journal, journals()):
+        assert (one.record.limit_changes, one.record.added_usd) == ((), 0.0)
+        assert one.record.stopped is not None
 
 
 def test_an_event_is_announced_once(journals: Journals) -> None:

@@ -52,13 +52,14 @@ def test_ask_and_tell_find_the_best_configuration(policy: str) -> None:
     assert study.reason is not None
     assert ("one more dollar of search" if policy == "lynceus" else "every configuration has been run") in study.reason
     assert study.best_params == {"vm": "small", "nodes": 2}
-    assert study.best_value == pytest.approx(1560.0 / 3600 * 2)
+    assert study.best_trial.cost_usd == pytest.approx(1560.0 / 3600 * 2)
     assert study.spent_usd <= 20.0
     best = study.recommend()
     assert best is not None
     assert (best.params, best.measured, best.trials) == (study.best_params, True, len(study.observations))
-    # The default policy repeats the best run: equal times leave next to no doubt, but some.
-    assert best.value == pytest.approx(study.best_value, rel=0.01 if policy == "lynceus" else 1e-9)
+    assert best.value == study.best_value
+    # The default policy repeats the best run: equal times leave open only whether a few runs in a hundred are slow.
+    assert best.value == pytest.approx(1560.0 / 3600 * 2, rel=0.05 if policy == "lynceus" else 1e-9)
 
 
 def test_a_trial_has_parameters_timeout_and_cost_in_user_units() -> None:

@@ -13,6 +13,7 @@ from lynceus.models.distribution import Normal
 from lynceus.models.interfaces import Guess
 from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
+from lynceus.problem.future_use import future_count
 from lynceus.problem.problem import Problem
 from lynceus.space.column import FloatArray
 
@@ -76,7 +77,7 @@ class PandoraIndex:
     """
 
     future_runs: float = 100.0
-    """1/λ: how many future runs of the job profit from an improvement."""
+    """1/λ: how many future runs of the job profit from an improvement, where the problem does not say it."""
     guess: Guess = "likely"
 
     def __post_init__(self) -> None:
@@ -91,7 +92,8 @@ class PandoraIndex:
                 f"acquisition 'pandora-index' needs cost as the objective, but the objective is '{problem.objective}'; "
                 "choose another acquisition function."
             )
-        best, weight = guessed_best(prediction, state, self.guess)[:, None], 1.0 / self.future_runs
+        best = guessed_best(prediction, state, self.guess)[:, None]
+        weight = 1.0 / future_count(problem.future, self.future_runs)
         charge, run = prediction.charge(state, state.timeouts_s()), prediction.run()
         if prediction.form == "cost":
             index = gittins_index(run, charge, weight, np.broadcast_to(problem.ceiling_usd, shape))

@@ -5,6 +5,7 @@
 | status of a study | `StudyOverview` | `overview.overview`; from sums of the database: `library.overview` |
 | trials | `TrialRow` | `trial_rows.trial_rows` |
 | best configuration | `Answer` | `answer.answer` |
+| what it saves, over which future use | `Savings`, `Uses` | `savings.savings`, `savings.counted_uses` |
 | next trial, candidates, importance, rank agreement | `Explanation` | `explanation.explain` |
 | predicted against measured times | `Calibration` | `calibration.calibration` |
 | other deadlines and prices | `WhatIf` | `whatif.whatif` |

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lynceus.analysis.overview import measured_cost
-from lynceus.analysis.predictions import explaining_policy, predict, predicted_times
+from lynceus.analysis.predictions import explaining_policy, hypothetical_policy, predict
+from lynceus.analysis.savings import (
+    BaselineCost,
+    Basis,
+    Interval,
+    Uses,
+    counted_uses,
+    known_baseline,
+    savings,
+    use_cost,
+)
+from lynceus.analysis.shortfall import shortfall_text
 from lynceus.analysis.study_context import StudyContext
+from lynceus.models.prediction import Prediction
+from lynceus.policy.default import MODEL
+from lynceus.policy.future_use import future_use
 from lynceus.policy.policy import Policy
-from lynceus.policy.recommendation import Recommendation, recommend
+from lynceus.policy.recommendation import Recommendation, answering_policy, recommend
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_duration, format_money
+from lynceus.trial.incumbents import representative
 from lynceus.trial.outcome import End, Observations
+
+_ENDS = (0.1, 0.9)
+"""The ends of an interval of 80 %, as shares of the probability."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +64,35 @@ class Answer:
     """Those of them that met every constraint."""
     probability: float
     """Chance that a run meets every constraint, by the model; NaN without a model."""
+    reaches_confidence: bool
+    """Whether every constraint is met with the confidence that it demands, and all of them more often than not. If not, no configuration
+    is known that does: this is the nearest one."""
+    shortfall: str | None
+    """A sentence that says so: `none reaches 95 %; the nearest is nodes=4 with 48 %`; None where the confidence is reached."""
     baseline: Mapping[str, object] | None
     """The configuration used until now."""
     baseline_usd: float
-    """Dollars of a run of the baseline; NaN without one, or while its cost is unknown."""
+    """Dollars of a use of the baseline: of a run, or of a unit where the objective is dollars per unit; NaN without one, or while its cost
+    is unknown."""
+    baseline_interval_usd: Interval | None
+    """Where it lies with a probability of 80 %, when it is predicted; then savings and pay-back have intervals, too."""
+    baseline_basis: Basis | None
     baseline_measured: bool
+    """Whether the cost of the baseline was measured or given; otherwise it is predicted, or unknown."""
+    saved_usd: float
+    """Dollars that a use saves; NaN without a baseline, like the next numbers."""
+    saved_interval_usd: Interval | None
     saving: float
-    """Share of the baseline's cost that a run saves; NaN without a baseline."""
+    """Share of the baseline's cost that a use saves."""
+    saving_interval: Interval | None
+    future: Uses
+    """How often the result will be used."""
+    future_saving_usd: float
+    """Dollars that all future uses save, before the cost of the search."""
+    future_saving_interval_usd: Interval | None
     pays_back_after_runs: float
-    """Runs after which the saving has paid for the search; infinite when nothing is saved, NaN without a baseline."""
+    """Uses after which the saving has paid for the search; infinite when nothing is saved."""
+    pays_back_interval_runs: Interval | None
     spent_usd: float
     """What the search has cost."""
     trials: int
@@ -71,18 +107,21 @@ def answer(context: StudyContext, problem: Problem | None = None) -> Answer | No
     study, known = context.study, context.known
     problem = study.problem if problem is None else problem
     policy = explaining_policy(study)
-    found = recommend(problem, policy, known, seed=study.seed)
+    found = recommend(problem, hypothetical_policy(study), known, seed=study.seed)
     if found is None:
         return None
+    run = representative(study.observations, found.row)
     finished = [seen for seen in study.observations if seen.row == found.row and seen.outcome.end is End.FINISHED]
     feasible = [problem.meets_constraints(seen.row, seen.outcome.seconds, seen.outcome.metrics) for seen in finished]
-    usd, usd_measured = _baseline_cost(problem, policy, known, context.baseline, study.seed)
+    baseline = _baseline_cost(problem, policy, known, study.seed)
+    uses = counted_uses(problem, future_use(problem, policy))
+    saved = savings(use_cost(problem, found.cost_usd, found.value), baseline, uses, study.spent_usd)
     return Answer(
         study=study.name,
         row=found.row,
         params=found.params,
         command=None if context.command is None else context.command(found.params),
-        trial=_trial(known, found.row),
+        trial=None if run is None else run.order.number,
         measured=found.measured,
         value=found.value,
         runtime_s=found.seconds,
@@ -93,11 +132,15 @@ def answer(context: StudyContext, problem: Problem | None = None) -> Answer | No
         runs=len(finished),
         feasible_runs=sum(feasible),
         probability=found.probability,
-        baseline=None if context.baseline is None else problem.space.point(context.baseline),
-        baseline_usd=usd,
-        baseline_measured=usd_measured,
-        saving=1.0 - found.cost_usd / usd if usd > 0 else math.nan,
-        pays_back_after_runs=_pays_back_after(study.spent_usd, usd - found.cost_usd),
+        reaches_confidence=found.reaches_confidence,
+        shortfall=None if found.reaches_confidence else shortfall_text(problem, found.row, found.probability),
+        baseline=None if problem.baseline is None else problem.space.point(problem.baseline.row),
+        baseline_usd=baseline.usd,
+        baseline_interval_usd=baseline.interval_usd,
+        baseline_basis=baseline.basis,
+        baseline_measured=baseline.basis in ("measured", "given"),
+        future=uses,
+        **vars(saved),
         spent_usd=study.spent_usd,
         trials=len(study.observations),
         stopped_early=sum(seen.outcome.end is End.TIMEOUT for seen in study.observations),
@@ -127,29 +170,30 @@ def _restarts(problem: Problem, found: Recommendation) -> str:
     return f" + {format_money(max(found.cost_usd - undisturbed, 0.0))} for restarts"
 
 
-def _trial(known: Observations, row: int) -> int | None:
-    for seen in known:
-        if seen.row == row and seen.outcome.end is End.FINISHED:
-            return seen.order.number
-    return None
+def _baseline_cost(problem: Problem, policy: Policy, known: Observations, seed: int) -> BaselineCost:
+    """Dollars of a use of the baseline: measured, given, or predicted as a range."""
+    found = known_baseline(problem, known)
+    if problem.baseline is None or found.basis is not None:
+        return found
+    # Whatever the policy searches with: the range of this model holds the truth as often as it says, that of bagged trees does not.
+    prediction = predict(problem, answering_policy(replace(policy, surrogate=MODEL), known), known, seed)
+    return found if prediction is None else _predicted_cost(problem, known, prediction, problem.baseline.row)
 
 
-def _pays_back_after(spent_usd: float, saved_usd: float) -> float:
-    if math.isnan(saved_usd):
-        return math.nan
-    return spent_usd / saved_usd if saved_usd > 0 else math.inf
-
-
-def _baseline_cost(
-    problem: Problem, policy: Policy, known: Observations, row: int | None, seed: int
-) -> tuple[float, bool]:
-    """Dollars of a run of the baseline, and whether they were measured."""
-    if row is None:
-        return math.nan, False
-    measured = measured_cost(problem, known, row)
-    if not math.isnan(measured):
-        return measured, True
-    prediction = predict(problem, policy, known, seed)
-    if prediction is None:
-        return math.nan, False
-    return problem.cost(row, float(predicted_times(prediction, problem)[row])), False
+def _predicted_cost(problem: Problem, known: Observations, prediction: Prediction, row: int) -> BaselineCost:
+    if problem.objective.per_unit is not None:
+        metric = prediction.metric(problem.metrics.index(problem.objective.metric))
+        middle = float(metric.expectation()[0, row])
+        low, high = (float(metric.quantile(share)[0, row]) for share in _ENDS)
+    else:
+        run = prediction.run()
+        middle, low, high = (
+            max(float(each[0, row]), 0.0) for each in (run.expectation(), *(run.quantile(share) for share in _ENDS))
+        )
+        if prediction.form != "cost":
+            middle, low, high = (problem.cost(row, seconds) for seconds in (middle, low, high))
+    stopped = [seen.outcome.seconds for seen in known if seen.row == row and seen.outcome.end is End.TIMEOUT]
+    if stopped and problem.objective.per_unit is None:  # it ran at least so long
+        least = problem.cost(row, max(stopped))
+        low, high = max(low, least), max(high, least)
+    return BaselineCost(min(max(middle, low), high), (low, high), "predicted")

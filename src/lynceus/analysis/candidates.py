@@ -12,9 +12,10 @@ from lynceus.analysis.predictions import FEWEST_RUNS, predicted_times
 from lynceus.models.state import State
 from lynceus.models.trees import Trees
 from lynceus.policy.policy import Policy
+from lynceus.policy.reopened_rows import with_reopened_rows
 from lynceus.problem.problem import Problem
-from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observations
+from lynceus.trial.record import Record
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,17 @@ def candidates(
     problem: Problem,
     policy: Policy,
     observations: Observations,
-    pending: tuple[Order, ...] = (),
+    record: Record | None = None,
     *,
     seed: int,
     most: int = 5,
 ) -> list[Candidate]:
-    """The open configurations with the largest expected improvement per dollar; empty while there are too few runs."""
-    state = State.present(problem, observations, pending)
+    """The open configurations with the largest expected improvement per dollar; empty while there are too few runs.
+
+    `record` tells of runs that are pending, and of limits that have changed.
+    """
+    state = State.present(problem, observations, () if record is None else record.pending)
+    state = with_reopened_rows(state, policy, () if record is None else record.limit_changes)
     if len(state.rows) < FEWEST_RUNS:
         return []
     prediction = (policy.surrogate if policy.surrogate is not None else Trees())(state, seed)

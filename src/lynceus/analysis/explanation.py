@@ -6,10 +6,15 @@ from dataclasses import dataclass
 
 from lynceus.analysis.candidates import Candidate, candidates
 from lynceus.analysis.importance import Importance, importance
+from lynceus.analysis.infeasibility import Infeasibility, infeasibility
 from lynceus.analysis.ordered_run import OrderedRun, ordered_run
 from lynceus.analysis.predictions import explaining_policy
 from lynceus.analysis.rank_agreement import RankAgreement, rank_agreements
 from lynceus.analysis.study_context import StudyContext
+from lynceus.policy.policy import Policy
+from lynceus.policy.recommendation import recommend
+from lynceus.study.view import StudyView
+from lynceus.trial.outcome import Observations
 from lynceus.trial.stop import Stopped
 
 
@@ -36,6 +41,8 @@ class Explanation:
     candidates: list[Candidate]
     importance: list[Importance]
     rank_agreement: list[RankAgreement]
+    infeasible: Infeasibility | None
+    """Which limit fails and by how much, when no configuration is known to meet every one; None when one is."""
 
 
 def explain(context: StudyContext, most: int = 5) -> Explanation:
@@ -50,10 +57,15 @@ def explain(context: StudyContext, most: int = 5) -> Explanation:
         count,
         approximate,
         next_step(context),
-        candidates(problem, policy, known, study.pending, seed=study.seed, most=most),
+        candidates(problem, policy, known, study.record, seed=study.seed, most=most),
         importance(problem, policy, known, seed=study.seed),
         rank_agreements(problem, known),
+        None if _has_answer(study, policy, known) else infeasibility(context),
     )
+
+
+def _has_answer(study: StudyView, policy: Policy, known: Observations) -> bool:
+    return recommend(study.problem, policy, known, seed=study.seed) is not None
 
 
 def next_step(context: StudyContext) -> NextStep:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from lynceus.analysis.savings import Uses, counted_uses
+from lynceus.policy.future_use import future_use
 from lynceus.policy.policy import Policy
+from lynceus.policy.stopping import assumed_uses
 from lynceus.policy.timeouts.at_most import AtMost
 from lynceus.policy.timeouts.rules import NoTimeout
 from lynceus.problem.problem import Problem
@@ -15,6 +19,19 @@ from lynceus.problem.units import format_duration
 
 TYPICAL = 0.5
 """A typical run is assumed to need this share of the longest time, as long as nothing has been measured."""
+
+
+@dataclass(frozen=True)
+class PlannedBaseline:
+    """The configuration used until now, before anything runs."""
+
+    params: Mapping[str, object]
+    runtime_s: float | None
+    """The time of a run as the user gave it."""
+    cost_usd: float | None
+    """Dollars of such a run."""
+    measure: bool
+    """Whether the first trial measures it; otherwise, without a time, a model will predict it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +59,13 @@ class Forecast:
     worst_time_s: float
     basis: str
     """How expectation and worst case were computed."""
+    future: Uses
+    """How often the result will be used."""
+    counts_uses: bool
+    """Whether the policy stops when a further run does not pay for itself over the future uses."""
+    break_even_usd: float
+    """What each future use must save so that the expected spending pays for itself; NaN when that is unknown."""
+    baseline: PlannedBaseline | None
     warning: str = ""
     """A sentence about what makes this search slower or more expensive than necessary; empty if nothing does."""
 
@@ -64,6 +88,8 @@ def forecast(problem: Problem, policy: Policy, *, parallel: int = 1) -> Forecast
     )
     affordable = most if math.isinf(budget.usd) or math.isnan(typical) else min(most, max(1.0, budget.usd // typical))
     wall = budget.wall_clock_s or math.inf
+    expected_usd = min(budget.usd, affordable * typical) if math.isfinite(limit_s) else budget.usd
+    uses = counted_uses(problem, future_use(problem, policy))
     expected_time = math.ceil(affordable / parallel) * typical_s if math.isfinite(limit_s) else math.inf
     return Forecast(
         configurations=len(problem.space),
@@ -75,14 +101,26 @@ def forecast(problem: Problem, policy: Policy, *, parallel: int = 1) -> Forecast
         run_high_usd=high_usd,
         trials_at_least=None if math.isinf(high_usd) else int(certain),
         trials_at_most=int(most),
-        expected_spend_usd=min(budget.usd, affordable * typical) if math.isfinite(limit_s) else budget.usd,
+        expected_spend_usd=expected_usd,
         expected_time_s=min(wall + typical_s, expected_time),
         expected_trials=int(affordable),
         worst_spend_usd=min(budget.usd, most * most_usd),
         worst_time_s=_longest(problem, limit_s, low, most, parallel),
         basis=_basis(limit_s, problem),
+        future=uses,
+        counts_uses=assumed_uses(policy.stop) is not None,
+        break_even_usd=expected_usd / uses.count if math.isfinite(expected_usd) else math.nan,
+        baseline=_baseline(problem),
         warning=_warning(problem, policy, parallel),
     )
+
+
+def _baseline(problem: Problem) -> PlannedBaseline | None:
+    if (baseline := problem.baseline) is None:
+        return None
+    seconds = baseline.runtime_s
+    usd = None if seconds is None else problem.cost(baseline.row, seconds)
+    return PlannedBaseline(problem.space.point(baseline.row), seconds, usd, baseline.measure)
 
 
 def _warning(problem: Problem, policy: Policy, parallel: int) -> str:

@@ -7,12 +7,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lynceus.analysis.savings import Interval, Uses, counted_uses, known_baseline, use_cost
 from lynceus.problem.problem import Problem
-from lynceus.trial.incumbents import incumbent, median_runs
-from lynceus.trial.outcome import End, Observations
+from lynceus.trial.incumbents import Incumbent
+from lynceus.trial.outcome import Observations
 
 if TYPE_CHECKING:
     from lynceus.analysis.study_context import StudyContext  # it loads policies, which `lynceus status` does without
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best configuration of a study, as `lynceus best` names it."""
+
+    row: int
+    value: float
+    """The objective in its own unit and sign."""
+    cost_usd: float
+    trial: int | None
+    """The run that represents it; None when it was not run."""
+    shortfall: str | None = None
+    """A sentence when it does not meet the constraints with the confidence that they demand; see `Answer`."""
+
+    @classmethod
+    def seen(cls, problem: Problem, best: Incumbent) -> Best:
+        """The best run, for policies that take runs at their word."""
+        cost_usd = problem.cost(best.row, best.observation.outcome.seconds)
+        return cls(best.row, problem.objective.sign * best.value, cost_usd, best.number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +48,9 @@ class StudyOverview:
     objective: str | None = None
     """Such as `minimize cost`; None when the problem cannot be restored, see `note`. So are the other fields with a default."""
     constraints: tuple[str, ...] = ()
+    """Those that hold now."""
+    limit_changes: tuple[str, ...] = ()
+    """Every change of the constraints since the study began, oldest first: which before, which after, and before which trial."""
     deadline_s: float = math.nan
     """Infinite without a constraint on time."""
     configurations: int | None = None
@@ -47,16 +71,24 @@ class StudyOverview:
     stopped_early: int
     failed: int
     best_value: float | None = None
-    """The objective of the incumbent in its own unit and sign."""
+    """The objective of the best configuration in its own unit and sign: what `lynceus best` says."""
     best_trial: int | None = None
-    """The run that represents the incumbent: its only one, or the median of several."""
+    """The run that represents the best configuration: its only one, or the median of several; None also when it was not run."""
     best_params: Mapping[str, object] | None = None
     best_cost_usd: float | None = None
     """Dollars of a production run of it."""
+    best_reaches_confidence: bool | None = None
+    """Whether the best configuration meets the constraints with the confidence that they demand; otherwise it is only the nearest one."""
+    shortfall: str | None = None
+    """A sentence when it does not; see `Answer`."""
     saving: float = math.nan
-    """Share of the baseline's cost that a run of the incumbent saves; NaN when either is unknown."""
+    """Share of the baseline's cost that a use of the incumbent saves (see `Answer`); NaN when either is unknown."""
     saving_measured: bool = False
-    """Whether the baseline was measured; otherwise its cost is predicted."""
+    """Whether the baseline's cost was measured or given; otherwise it is predicted."""
+    saving_interval: Interval | None = None
+    """Where the saving lies with a probability of 80 %, when it is predicted."""
+    future: Uses | None = None
+    """How often the result will be used; None when the user did not say it."""
     created_s: float | None
     """Seconds since the epoch, like the next field."""
     worker_seen_s: float | None
@@ -80,46 +112,41 @@ def overview(context: StudyContext) -> StudyOverview:
         reserved_usd=study.reserved_usd,
         trials=len(observations),
         running=len(study.pending),
-        stopped_early=sum(seen.outcome.end is End.TIMEOUT for seen in observations),
-        failed=sum(seen.outcome.end is End.FAILED for seen in observations),
+        stopped_early=context.progress.stopped_early,
+        failed=context.progress.failed,
+        limit_changes=tuple(map(str, study.record.limit_changes)),
         created_s=context.created_s,
         worker_seen_s=context.worker_seen_s,
-        **problem_fields(study.problem, observations, context.baseline),
+        **problem_fields(
+            study.problem.with_budget(study.budget_usd, study.record.added_trials), observations, context.best
+        ),
     )
 
 
-def problem_fields(problem: Problem, observations: Observations, baseline: int | None) -> dict[str, Any]:
-    """The fields of an overview that follow from the problem and its runs; failed runs may be left out of `observations`."""
-    best = incumbent(problem, observations)
+def problem_fields(problem: Problem, observations: Observations, best: Best | None) -> dict[str, Any]:
+    """The fields of an overview that follow from the problem, its runs and its best one; failed runs may be left out of `observations`."""
     fields: dict[str, Any] = {
         "objective": str(problem.objective),
         "constraints": tuple(str(constraint) for constraint in problem.constraints),
         "deadline_s": problem.deadline_s,
         "configurations": len(problem.space),
         "budget_trials": problem.budget.trials,
+        "future": None if problem.future is None else counted_uses(problem, problem.future),
     }
     if best is None:
         return fields
-    cost_usd = problem.cost(best.row, best.observation.outcome.seconds)
-    baseline_usd = math.nan if baseline is None else measured_cost(problem, observations, baseline)
-    saving = 1.0 - cost_usd / baseline_usd if baseline_usd > 0 else math.nan
+    baseline_usd = known_baseline(problem, observations).usd
+    saving = 1.0 - use_cost(problem, best.cost_usd, best.value) / baseline_usd if baseline_usd > 0 else math.nan
     return fields | {
-        "best_value": problem.objective.sign * best.value,
-        "best_trial": best.number,
+        "best_value": best.value,
+        "best_trial": best.trial,
         "best_params": problem.space.point(best.row),
-        "best_cost_usd": cost_usd,
+        "best_cost_usd": best.cost_usd,
+        "best_reaches_confidence": best.shortfall is None,
+        "shortfall": best.shortfall,
         "saving": saving,
         "saving_measured": not math.isnan(saving),
     }
-
-
-def measured_cost(problem: Problem, observations: Observations, row: int) -> float:
-    """Dollars of a production run of a configuration by its median run; NaN when no run of it finished."""
-    own = tuple(seen for seen in observations if seen.row == row)
-    for seen in median_runs(own):
-        if seen.outcome.end is End.FINISHED:
-            return problem.cost(row, seen.outcome.seconds)
-    return math.nan
 
 
 def interrupted_reason(name: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lynceus.problem.problem import Problem
-from lynceus.trial.incumbents import incumbents
-from lynceus.trial.outcome import Observations
+from lynceus.trial.incumbents import Incumbent, IncumbentTrail
+from lynceus.trial.outcome import End, Observations
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,39 @@ class ProgressPoint:
     """The number of the incumbent's trial."""
 
 
-def progress(problem: Problem, observations: Observations) -> list[ProgressPoint]:
+def progress(problem: Problem, observations: Observations) -> Sequence[ProgressPoint]:
     """One point per settled trial, in the order of settling."""
-    points = []
-    spent, sign = 0.0, problem.objective.sign
-    for seen, best in zip(observations, incumbents(problem, observations), strict=True):
-        spent += seen.outcome.charged_usd
-        value, trial = (math.nan, None) if best is None else (sign * best.value, best.number)
-        points.append(ProgressPoint(seen.order.number, spent, value, trial))
-    return points
+    return ProgressTrail(problem).after(observations).points
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a trail knows after some trials."""
+
+    points: Sequence[ProgressPoint]
+    """One per settled trial; a trail adds more at the end as it goes on."""
+    best: Incumbent | None
+    stopped_early: int
+    failed: int
+
+
+class ProgressTrail:
+    """The progress of a study that grows: `after` looks only at the trials that have settled since it was last called."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._incumbents = IncumbentTrail(problem)
+        self._points: list[ProgressPoint] = []
+        self._spent, self._ends = 0.0, dict.fromkeys(End, 0)
+
+    def after(self, observations: Observations) -> Progress:
+        """The progress after all of these trials, the first of which are those of the last call."""
+        sign = self.problem.objective.sign
+        for seen in observations[len(self._points) :]:
+            best = self._incumbents.add(seen)
+            self._spent += seen.outcome.charged_usd
+            self._ends[seen.outcome.end] += 1
+            value, trial = (math.nan, None) if best is None else (sign * best.value, best.number)
+            self._points.append(ProgressPoint(seen.order.number, self._spent, value, trial))
+        ends = self._ends
+        return Progress(self._points, self._incumbents.best, ends[End.TIMEOUT], ends[End.FAILED])

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from lynceus.analysis.overview import interrupted_reason
+from lynceus.analysis.overview import Best, interrupted_reason
+from lynceus.analysis.progress import Progress, ProgressTrail
+from lynceus.analysis.shortfall import shortfall_text
+from lynceus.policy.recommendation import answering_policy, best_configuration, runs_decide
 from lynceus.study.view import StudyView, conclusive
+from lynceus.trial.incumbents import representative
 from lynceus.trial.outcome import Observations
 
 
@@ -15,8 +20,6 @@ class StudyContext:
     """A study to report on. A study in memory needs no other field."""
 
     study: StudyView
-    baseline: int | None = None
-    """Row of the configuration used until now."""
     command: Callable[[Mapping[str, object]], str] | None = None
     """The command line that runs a configuration; None for studies without a command."""
     created_s: float | None = None
@@ -25,6 +28,28 @@ class StudyContext:
     """When a worker last worked on the study."""
     worker_left: bool = False
     """Whether the last worker left before the search ended."""
+    tracked: Progress | None = None
+    """The progress of the study where a server keeps track of it; otherwise it is computed when it is needed."""
+
+    @cached_property
+    def progress(self) -> Progress:
+        """The incumbent after each settled trial, and how trials ended."""
+        return self.tracked or ProgressTrail(self.study.problem).after(self.study.observations)
+
+    @cached_property
+    def best(self) -> Best | None:
+        """The best configuration, as `recommend` names it; None while there is none."""
+        study = self.study
+        if runs_decide(study.problem, study.policy):
+            return None if self.progress.best is None else Best.seen(study.problem, self.progress.best)
+        policy = answering_policy(study.policy, study.observations)
+        found = best_configuration(study.problem, policy, self.known, seed=study.seed)
+        if found is None:
+            return None
+        seen = representative(study.observations, found.row)
+        number = None if seen is None else seen.order.number
+        short = None if found.reaches_confidence else shortfall_text(study.problem, found.row, found.probability)
+        return Best(found.row, found.value, found.cost_usd, number, short)
 
     @property
     def known(self) -> Observations:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from lynceus.problem.problem import Problem
 from lynceus.study.view import StudyView
-from lynceus.trial.order import Order
 from lynceus.trial.outcome import End, Observation
+from lynceus.trial.record import OpenRun
 from lynceus.trial.trial import STATES, TrialState
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -46,48 +47,25 @@ class TrialRow:
     metrics: Mapping[str, float] = field(default_factory=dict)
     detail: str = ""
     """One sentence: the exit code, the last line of an error."""
+    started: str | None = None
+    """When it was started, UTC in ISO 8601, as the storage's clock told; None if that is not known, as for imported ones."""
+    ended: str | None = None
+    """When its end was recorded; None while it runs."""
 
 
-def select_trials(
-    study: StudyView, *, state: str | None = None, where: str | None = None, feasible: bool = False
-) -> list[Observation | Order]:
-    """The trials of a study by number: those in a state, where an expression over the columns holds, that met every constraint."""
-    return sorted(_matching(study, state, where, feasible), key=_number)
+def all_trials(study: StudyView) -> list[Observation | OpenRun]:
+    """Every trial of a study by number, settled or open."""
+    return sorted((*study.observations, *study.record.open_runs), key=lambda one: one.order.number)
 
 
-def _matching(study: StudyView, state: str | None, where: str | None, feasible: bool) -> Iterator[Observation | Order]:
-    problem = study.problem
-    mask = None if where is None else problem.space.mask(where)
-    for seen in study.observations:
-        outcome = seen.outcome
-        if state is not None and STATES[outcome.end] != state:
-            continue
-        if mask is not None and not mask[seen.row]:
-            continue
-        if feasible and not (
-            outcome.end is End.FINISHED and problem.meets_constraints(seen.row, outcome.seconds, outcome.metrics)
-        ):
-            continue
-        yield seen
-    if state not in (None, TrialState.RUNNING) or feasible:
-        return
-    for order in study.pending:
-        if mask is None or mask[order.row]:
-            yield order
-
-
-def _number(one: Observation | Order) -> int:
-    return one.number if isinstance(one, Order) else one.order.number
-
-
-def trial_rows(problem: Problem, trials: Sequence[Observation | Order]) -> list[TrialRow]:
+def trial_rows(problem: Problem, trials: Sequence[Observation | OpenRun]) -> list[TrialRow]:
     """One row per trial."""
     return [trial_row(problem, one) for one in trials]
 
 
-def trial_row(problem: Problem, trial: Observation | Order) -> TrialRow:
+def trial_row(problem: Problem, trial: Observation | OpenRun) -> TrialRow:
     """The row of a settled trial, or of an open one."""
-    order = trial if isinstance(trial, Order) else trial.order
+    order = trial.order
     known = (
         order.number,
         problem.space.point(order.row),
@@ -96,8 +74,9 @@ def trial_row(problem: Problem, trial: Observation | Order) -> TrialRow:
         None if math.isinf(order.reserved_usd) else order.reserved_usd,
         order.plan.why,
     )
-    if isinstance(trial, Order):
-        return TrialRow(*known, str(TrialState.RUNNING))
+    if isinstance(trial, OpenRun):
+        started_s = trial.ordered_s if trial.launched_s is None else trial.launched_s
+        return TrialRow(*known, str(TrialState.RUNNING), started=_moment(started_s))
     outcome, row = trial.outcome, trial.row
     done = outcome.end is End.FINISHED
     return TrialRow(
@@ -110,12 +89,25 @@ def trial_row(problem: Problem, trial: Observation | Order) -> TrialRow:
         problem.meets_constraints(row, outcome.seconds, outcome.metrics) if done else None,
         dict(outcome.metrics),
         outcome.detail,
+        _moment(trial.started_s),
+        _moment(trial.ended_s),
     )
+
+
+def _moment(since_epoch_s: float | None) -> str | None:
+    """A moment as text.
+
+    >>> _moment(1800000000.1234)
+    '2027-01-15T08:00:00.123Z'
+    """
+    if since_epoch_s is None:
+        return None
+    return datetime.fromtimestamp(since_epoch_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def flat_rows(study: StudyView) -> list[dict[str, Any]]:
     """All trials with one column per parameter (`params_…`) and metric (`metrics_…`), the same columns in every row."""
-    rows = [asdict(row) for row in trial_rows(study.problem, select_trials(study))]
+    rows = [asdict(row) for row in trial_rows(study.problem, all_trials(study))]
     metrics = sorted({name for row in rows for name in row["metrics"]})
     names = [parameter.name for parameter in study.problem.space.parameters]
     flat = []

@@ -1,4 +1,4 @@
-"""Other deadlines and prices, answered from the runs that were already paid for."""
+"""Other limits and prices, answered from the runs that were already paid for."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lynceus.analysis.pareto import Point, cost_time_front, without_deadline
-from lynceus.analysis.predictions import explaining_policy, predict, predicted_objective, predicted_times
+from lynceus.analysis.predictions import hypothetical_policy, predict, predicted_objective, predicted_times
 from lynceus.analysis.study_context import StudyContext
 from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
-from lynceus.policy.answer import BestBelieved
+from lynceus.policy.answer import BestBelieved, BestSeen
 from lynceus.policy.policy import Policy
-from lynceus.policy.recommendation import recommend
+from lynceus.policy.recommendation import recommend, runs_decide
 from lynceus.problem.objective import Constraint
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_duration
 from lynceus.space.expression import Expression
 from lynceus.space.rules import hourly_price
 from lynceus.trial.incumbents import incumbent
+from lynceus.trial.limit_change import changed_limits
 from lynceus.trial.outcome import End, Observations
 
 LIKELY = 0.8
@@ -50,6 +51,8 @@ class WhatIf:
     """What was changed."""
     deadline_s: float
     """The deadline of the changed problem; infinite (null in JSON) without one."""
+    constraints: tuple[str, ...]
+    """All constraints of the changed problem."""
     measured: Choice | None
     """The best configuration that was run and met the constraints."""
     predicted: Choice | None
@@ -77,7 +80,7 @@ class Case:
 
 def whatifs(context: StudyContext, cases: Sequence[Case]) -> WhatIfs:
     """The answers to several changed problems."""
-    study, known, policy = context.study, context.known, explaining_policy(context.study)
+    study, known, policy = context.study, context.known, hypothetical_policy(context.study)
     answers = [whatif(case.problem, policy, known, label=case.label, seed=study.seed) for case in cases]
     return WhatIfs(study.name, answers, cost_time_front(study.problem, known))
 
@@ -90,6 +93,17 @@ def unchanged(problem: Problem) -> Case:
 def deadline_case(problem: Problem, deadline_s: float) -> Case:
     """The problem under another deadline."""
     return Case(f"runtime <= {format_duration(deadline_s)}", with_deadline(problem, deadline_s))
+
+
+def constraint_cases(problem: Problem, changed: Sequence[Constraint]) -> list[Case]:
+    """The problem under other limits, all at once; one problem for each where several limit the same quantity."""
+    quantities = {(one.metric, one.at_least) for one in changed}
+    groups = [list(changed)] if len(quantities) == len(changed) else [[one] for one in changed]
+    return [
+        Case(", ".join(map(str, group)), problem.with_constraints(changed_limits(problem.constraints, group)))
+        for group in groups
+        if group
+    ]
 
 
 def price_case(problem: Problem, price: str) -> Case:
@@ -118,7 +132,9 @@ def with_prices(problem: Problem, price: str) -> Problem:
 def whatif(problem: Problem, policy: Policy, observations: Observations, *, label: str, seed: int) -> WhatIf:
     """The best answer to a (changed) problem by the observations; nothing is run."""
     prediction = predict(problem, policy, observations, seed)
-    if isinstance(policy.answer, BestBelieved):
+    if isinstance(policy.answer, BestBelieved) or (
+        isinstance(policy.answer, BestSeen) and not runs_decide(problem, policy)
+    ):
         measured = _believed(problem, policy, observations, seed)
     else:
         measured = _measured(problem, observations, prediction)
@@ -127,7 +143,8 @@ def whatif(problem: Problem, policy: Policy, observations: Observations, *, labe
         seen.outcome.end is End.TIMEOUT and seen.outcome.seconds < useful_s * (1 - 1e-9)
         for seen, useful_s in zip(observations, _useful_s(problem, observations), strict=True)
     )
-    return WhatIf(label, problem.deadline_s, measured, predicted, undecided)
+    limits = tuple(map(str, problem.constraints))
+    return WhatIf(label, problem.deadline_s, limits, measured, predicted, undecided)
 
 
 def _useful_s(problem: Problem, observations: Observations) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -13,6 +13,7 @@ from lynceus.cli import exit_codes
 from lynceus.cli.best import best
 from lynceus.cli.check import check
 from lynceus.cli.dashboard import dashboard
+from lynceus.cli.delete import delete
 from lynceus.cli.demo import demo
 from lynceus.cli.explain import explain
 from lynceus.cli.export import export
@@ -25,6 +26,7 @@ from lynceus.cli.plan import plan
 from lynceus.cli.plugins import plugins
 from lynceus.cli.policies import policies
 from lynceus.cli.prices import prices
+from lynceus.cli.rename import rename
 from lynceus.cli.replay import replay
 from lynceus.cli.report import report
 from lynceus.cli.resume import resume
@@ -39,6 +41,8 @@ from lynceus.trial.text import clean_line, is_text
 
 _LONGEST_MESSAGE = 2000
 """Characters of a message; more would be a value that was quoted whole."""
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+"""The `UsageError` of the Click that Typer uses, which may be one of its own; Typer itself exports only this kind of it."""
 PLUGIN_COMMANDS = "lynceus.commands"
 """Entry points of other packages that add commands, each a Typer application."""
 
@@ -48,6 +52,7 @@ _PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Search": {"run": run, "stop": stop, "resume": resume, "gc": gc},
     "Monitor": {"status": status, "trials": trials, "logs": logs, "dashboard": dashboard},
     "Results": {"best": best, "explain": explain, "whatif": whatif, "report": report},
+    "Manage studies": {"rename": rename, "delete": delete},
     "Import and export": {"export": export, "import": import_},
 }
 
@@ -58,6 +63,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},  # every command below inherits it
 )
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():
@@ -92,7 +98,7 @@ def _add_plugins() -> None:
     import importlib.metadata
 
     for point in importlib.metadata.entry_points(group=PLUGIN_COMMANDS):
-        app.add_typer(point.load(), name=point.name)
+        app.add_typer(point.load(), name=point.name, rich_help_panel="Of other packages")
 
 
 def main() -> None:
@@ -101,7 +107,12 @@ def main() -> None:
     try:
         _check_arguments()
         _add_plugins()
-        app()
+        sys.exit(app(standalone_mode=False))  # the exit code, or None: a command that ended by itself
+    except _USAGE_ERROR as error:
+        sys.exit(_report_usage(cast("typer.BadParameter", error)))
+    except typer.Abort:
+        echo("Aborted.", err=True)
+        sys.exit(1)
     except InfrastructureError as error:
         sys.exit(_report(str(error), exit_codes.INFRASTRUCTURE))
     except LynceusError as error:
@@ -110,6 +121,16 @@ def main() -> None:
         sys.exit(_report(_reason(error), exit_codes.INFRASTRUCTURE))
     except KeyboardInterrupt:
         sys.exit(exit_codes.INTERRUPTED)
+
+
+def _report_usage(error: typer.BadParameter) -> int:
+    """One sentence about options or arguments that cannot be used; without any, Typer has shown the help."""
+    problem = error.format_message().replace(": Value error, ", ": ").rstrip(".")
+    if not problem:
+        return exit_codes.INPUT
+    command = error.ctx.command_path if error.ctx else "lynceus"
+    see = " See:" if problem.endswith("?") else "; see:"
+    return _report(f"{problem[:1].lower()}{problem[1:]}{see} {command} --help", exit_codes.INPUT)
 
 
 def _check_arguments() -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lynceus.analysis.answer import Answer
+    from lynceus.analysis.savings import Uses
     from lynceus.problem.problem import Problem
 
 
@@ -38,9 +39,10 @@ def best(
 ) -> None:
     """Show the configuration to use, what a run costs and saves, and how certain that is.
 
-    Exit code 3: no configuration is known to meet every constraint.
+    Exit code 3: no configuration is known to meet every constraint, or none with the confidence that it demands.
     """
     from lynceus.analysis.answer import answer
+    from lynceus.analysis.infeasibility import infeasibility
     from lynceus.analysis.whatif import with_deadline
     from lynceus.library.study_context import study_context
     from lynceus.problem.units import parse_duration
@@ -49,27 +51,46 @@ def best(
     problem = one.study.problem
     if deadline is not None:
         problem = with_deadline(problem, parse_duration(deadline, "--deadline"))
-    found = answer(study_context(one), problem)
+    context = study_context(one)
+    found = answer(context, problem)
+    if found is None:
+        constraints = ", ".join(str(constraint) for constraint in problem.constraints) or "no constraints"
+        why = infeasibility(context, problem)
+        echo(
+            f"{one.name}: none of the {len(one.study.observations)} trials so far is known to meet {constraints}.\n"
+            f"Why: {why.summary}.\nWhat to do: {why.advice}.",
+            err=output is Output.JSON,
+        )
     if output is Output.JSON:
         print_json(found)
-    elif found is None:
-        constraints = ", ".join(str(constraint) for constraint in problem.constraints) or "no constraints"
-        echo(f"{one.name}: none of the {len(one.study.observations)} trials so far is known to meet {constraints}.")
-    else:
-        print_answer(console(), problem, found)
-    if found is None:
+    elif found is not None:
+        print_answer(console(), problem, found, scratch=one.prepared.job.spec.trial.scratch)
+    if found is None or not found.reaches_confidence:
         raise typer.Exit(exit_codes.INFEASIBLE)
 
 
-def print_answer(out: Console, problem: Problem, found: Answer) -> None:
-    """Print an answer as a table."""
+def print_answer(out: Console, problem: Problem, found: Answer, *, scratch: str) -> None:
+    """Print an answer as a table, and where trials were started (`trial.scratch`): what they left there is not in the way of the next."""
     table = fact_table()
-    table.add_row("configuration", f"[bold green]{safe(params_text(found.params))}[/]")
-    if found.command is not None:
-        table.add_row("command", safe(found.command))
+    if found.shortfall is not None:
+        out.print(_shortfall(problem, found), markup=False, style="yellow", soft_wrap=True)
+    name, colour = ("configuration", "green") if found.reaches_confidence else ("nearest", "yellow")
+    table.add_row(name, f"[bold {colour}]{safe(params_text(found.params))}[/]")
     for name, text in _facts(problem, found):
         table.add_row(safe(name), safe(text))
     out.print(table)
+    if found.command is not None:
+        place = "in the job's working directory"
+        if scratch == "cwd":
+            place += " (every trial was started in a new directory of its own, scratch: cwd)"
+        out.print(f"To run it, {place}:", style="dim", soft_wrap=True)
+        echo(found.command)  # not broken into lines and not indented, so that it can be pasted into a shell
+
+
+def _shortfall(problem: Problem, found: Answer) -> str:
+    """What no configuration reaches, in a sentence of its own above everything else."""
+    limits = ", ".join(str(constraint) for constraint in problem.constraints)
+    return f"Not an answer to {limits}: {found.shortfall}. Search on with lynceus resume, or change a limit with its --constraint."
 
 
 def _facts(problem: Problem, found: Answer) -> list[tuple[str, str]]:
@@ -84,6 +105,7 @@ def _facts(problem: Problem, found: Answer) -> list[tuple[str, str]]:
         facts.append((problem.objective.metric, objective_text(str(problem.objective), found.value)))
     if found.baseline is not None:
         facts.append(("saving", _saving(found)))
+    facts.append(("future use", _future(found)))
     facts.append(("certainty", _certainty(problem, found)))
     search = (
         f"{format_money(found.spent_usd)} for {counted(found.trials, 'trial')}, {found.stopped_early} stopped early"
@@ -91,18 +113,67 @@ def _facts(problem: Problem, found: Answer) -> list[tuple[str, str]]:
     return [*facts, ("search", search)]
 
 
+def uses_text(uses: Uses) -> str:
+    """How often the result will be used, and whether anybody said so."""
+    return f"{uses} (assumed, as no 'future' was given)" if uses.assumed else str(uses)
+
+
 def _saving(found: Answer) -> str:
+    """What a use saves, measured or as a range, and after how many uses the search has paid for itself."""
     from lynceus.problem.units import format_money
 
     if math.isnan(found.baseline_usd):
         return "the cost of the baseline configuration is not known yet"
-    how = "measured" if found.baseline_measured else "predicted"
-    against = f"the baseline's {format_money(found.baseline_usd)} ({how})"
-    if found.saving <= 0:
+    if found.baseline_interval_usd is None:
+        against = f"the baseline's {format_money(found.baseline_usd)} ({found.baseline_basis})"
+        saved, share, some = format_money(found.saved_usd), percent(found.saving), found.saved_usd > 0
+    else:
+        low, high = found.baseline_interval_usd
+        against = f"the baseline's {_span(low, high)} (predicted, with a probability of 80 %; it was not run)"
+        saved_low, saved_high = found.saved_interval_usd or (math.nan, math.nan)
+        shares = found.saving_interval or (math.nan, math.nan)
+        saved, some = _span(max(saved_low, 0.0), saved_high), saved_high > 0
+        share = " to ".join(dict.fromkeys(percent(max(each, 0.0)) for each in shares))
+    if not some:
         return f"none against {against}"
-    saved = format_money(found.baseline_usd - found.cost_usd)
-    runs = counted(math.ceil(found.pays_back_after_runs), "run")
-    return f"{saved} a run, {percent(found.saving)} of {against}; the search pays for itself after {runs}"
+    return f"{saved} {_each(found)}, {share} of {against}; the search pays for itself after {_pay_back(found)}"
+
+
+def _future(found: Answer) -> str:
+    """What all future uses save together, or cost where nothing is known of a baseline."""
+    from lynceus.problem.units import format_money
+
+    uses = uses_text(found.future)
+    if math.isnan(found.saved_usd):
+        return uses
+    saved = format_money(found.future_saving_usd)
+    if found.future_saving_interval_usd is not None:
+        saved = _span(*found.future_saving_interval_usd)
+    return f"{uses} save {saved} in all, before the {format_money(found.spent_usd)} of the search"
+
+
+def _pay_back(found: Answer) -> str:
+    """`2 of 100 runs`, or a range where the baseline's cost is predicted."""
+    from lynceus.problem.future_use import format_count
+
+    fewest, most = found.pays_back_interval_runs or (found.pays_back_after_runs, found.pays_back_after_runs)
+    uses = found.future
+    first, last = math.ceil(fewest), math.inf if math.isinf(most) else math.ceil(most)
+    beyond = (
+        "" if last <= uses.count else ", more than expected" if first > uses.count else ", perhaps more than expected"
+    )
+    span = f"{first:,}" if first == last else f"{first:,} to {last:,}" if math.isfinite(last) else f"{first:,} or more"
+    return f"{span} of {format_count(uses.count)} future {uses.unit}{beyond}"
+
+
+def _each(found: Answer) -> str:
+    return "a run" if found.future.unit == "runs" else f"per {found.future.unit}"
+
+
+def _span(low: float, high: float) -> str:
+    from lynceus.problem.units import format_money
+
+    return " to ".join(dict.fromkeys((format_money(low), format_money(high))))
 
 
 def _certainty(problem: Problem, found: Answer) -> str:

@@ -3,7 +3,7 @@
 INPUT = 2
 """A mistake in an argument or a file."""
 INFEASIBLE = 3
-"""No configuration is known to meet every constraint."""
+"""No configuration is known to meet every constraint, or none with the confidence that it demands."""
 INFRASTRUCTURE = 4
 """A machine, an executor or a database failed; or so many trials failed that the study paused."""
 INTERRUPTED = 130

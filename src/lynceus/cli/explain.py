@@ -24,6 +24,8 @@ _BAR = 24
 """Characters of the longest bar."""
 _PREDICTIONS = 8
 """Predictions in the table; JSON has them all."""
+_LEAST_GAIN = 1e-12
+"""An expected improvement below it is what computations err by."""
 
 
 def explain(
@@ -45,6 +47,9 @@ def explain(
         return
     found, objective, out = explain_study(context, most), str(one.study.problem.objective), console()
     print_next(out, found.next)
+    if found.infeasible is not None:
+        out.print(f"[bold]no answer yet[/]  {safe(found.infeasible.summary)}")
+        out.print(f"[bold]what to do[/]  {safe(found.infeasible.advice)}")
     print_candidates(out, objective, found.candidates)
     print_importance(out, objective, found.importance)
     print_calibration(out, calibration(one.study.problem, one.study.observations))
@@ -80,7 +85,7 @@ def print_candidates(out: Console, objective: str, found: Sequence[Candidate]) -
     for one in found:
         table.add_row(
             safe(params_text(one.params)),
-            objective_text(objective, one.gain),
+            objective_text(objective, one.gain) if one.gain >= _LEAST_GAIN else "none",
             format_money(one.charge_usd),
             f"{one.gain_per_usd:.3g}",
             percent(one.probability),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
-from lynceus.cli.output import echo, json_text, print_data, write_file
+from lynceus.cli.output import echo, is_piped, json_text, print_data, write_file
 from lynceus.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -26,13 +26,20 @@ class Target(enum.StrEnum):
     SKYPILOT = "skypilot"
     ENV = "env"
     SPARK = "spark"
+    SHELL = "shell"
 
 
 def export(
     study: StudyArgument = None,
     to: Annotated[
-        Target,
-        typer.Option("--to", help="All trials (csv, parquet, json) or the best configuration (skypilot, env, spark)."),
+        str,
+        typer.Option(
+            "--to",
+            "--output",
+            "-o",
+            metavar=f"[{'|'.join(Target)}]",
+            help="The format: all trials (csv, parquet, json) or the best configuration (shell, env, skypilot, spark).",
+        ),
     ] = Target.CSV,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", help="Where to write; standard output by default.")
@@ -41,10 +48,12 @@ def export(
     storage: StorageOption = None,
 ) -> None:
     """Write all trials of a study, or its best configuration in the format of another tool."""
-    one = named_study(study, storage)
-    if to is Target.PARQUET and file is None:
+    target = _target(to)
+    if target is Target.PARQUET and file is None and not is_piped():
         raise InputError("export: a Parquet file cannot be printed; say where to write it with --file trials.parquet.")
-    data = _trials(one.study, to) if to in (Target.CSV, Target.PARQUET, Target.JSON) else _winner(one, to, deadline)
+    one = named_study(study, storage)
+    trials = target in (Target.CSV, Target.PARQUET, Target.JSON)
+    data = _trials(one.study, target) if trials else _winner(one, target, deadline)
     if file is None:
         print_data(data)
         return
@@ -52,15 +61,23 @@ def export(
     echo(f"Wrote {file}.", err=True)
 
 
+def _target(to: str) -> Target:
+    try:
+        return Target(to)
+    except ValueError:
+        advice = f"; name the file with --file {to}" if "." in to or "/" in to else ""
+        raise InputError(f"export: the format is {to!r}; use one of {', '.join(Target)}{advice}.") from None
+
+
 def _trials(study: StudyView, to: Target) -> bytes:
     from lynceus.analysis.documents.json import to_json
-    from lynceus.analysis.trial_rows import select_trials, trial_rows, trials_csv
+    from lynceus.analysis.trial_rows import all_trials, trial_rows, trials_csv
 
     if to is Target.PARQUET:
         return _parquet(study)
     if to is Target.CSV:
         return trials_csv(study)
-    rows = to_json(trial_rows(study.problem, select_trials(study)))
+    rows = to_json(trial_rows(study.problem, all_trials(study)))
     return f"{json_text(rows)}\n".encode()
 
 
@@ -86,7 +103,7 @@ def _parquet(study: StudyView) -> bytes:
 def _winner(one: OpenStudy, to: Target, deadline: str | None) -> bytes:
     from lynceus.analysis.answer import answer
     from lynceus.analysis.whatif import with_deadline
-    from lynceus.jobfile.winner_export import env_file, skypilot_task, spark_defaults
+    from lynceus.jobfile.winner_export import env_file, shell_line, skypilot_task, spark_defaults
     from lynceus.library.study_context import study_context
     from lynceus.problem.units import parse_duration
 
@@ -99,5 +116,10 @@ def _winner(one: OpenStudy, to: Target, deadline: str | None) -> bytes:
             f"study {one.name!r}: no configuration is known to meet the constraints, so there is none to export; "
             "let it run more trials."
         )
-    write = {Target.SKYPILOT: skypilot_task, Target.ENV: env_file, Target.SPARK: spark_defaults}[to]
+    write = {
+        Target.SHELL: shell_line,
+        Target.ENV: env_file,
+        Target.SKYPILOT: skypilot_task,
+        Target.SPARK: spark_defaults,
+    }[to]
     return write(one.prepared, found.row, f"{one.name}: {found.cost_basis}").encode()

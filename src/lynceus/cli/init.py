@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,13 +37,17 @@ def init(
 
     if file.exists() and not force:
         raise InputError(f"{file}: the file exists already; choose another name, or replace it with --force.")
+
+    def check(answers: Answers) -> None:
+        prepare(Job.parse(job_template(answers), file.resolve().parent, str(file)))
+
     parameters = dict(_parameter(text) for text in parameter or ["threads=1, 2, 4", "level=1..9"])
     answers = Answers(name, command, parameters, price or _default_price(parameters), deadline, budget)
-    if not yes:
-        answers = _ask(answers, ask_parameters=not parameter)
-    text = job_template(answers)
-    prepare(Job.parse(text, file.resolve().parent, str(file)))
-    write_file(file, text.encode())
+    if yes:
+        check(answers)
+    else:
+        answers = _ask(answers, check, ask_parameters=not parameter, price=price)
+    write_file(file, job_template(answers).encode())
     echo(f"Wrote {file}. Check it, then run: lynceus plan {file}, and: lynceus run {file}")
 
 
@@ -62,22 +69,53 @@ def _default_price(parameters: dict[str, str]) -> str:
     return "0.05"
 
 
-def _ask(answers: Answers, *, ask_parameters: bool) -> Answers:
-    from lynceus.jobfile.init_template import Answers, default_command
+def _ask(answers: Answers, check: Callable[[Answers], None], *, ask_parameters: bool, price: str) -> Answers:
+    """Ask one question after the other; an answer that `check` refuses is asked for again, and the others are kept."""
+    from lynceus.jobfile.init_template import default_command
 
-    name = typer.prompt("Name of the job", default=answers.name)
-    parameters = dict(answers.parameters)
+    def ask(answers: Answers, field: str, question: str, default: str) -> Answers:
+        while True:
+            given = replace(answers, **{field: typer.prompt(question, default=default)})
+            if _accepted(given, check):
+                return given
+
+    # Command and price may name parameters that are still to come: until they are asked for, valid ones stand in.
+    command = answers.command
+    answers = replace(answers, command="", price=_default_price(dict(answers.parameters)))
+    check(answers)
+    answers = ask(answers, "name", "Name of the job", answers.name)
     if ask_parameters:
-        echo("Parameters, one per line: 'threads=1, 2, 4' or 'level=1..9'; end with an empty line.")
-        parameters = {}
-        while text := typer.prompt(f"Parameter {len(parameters) + 1}", default="", show_default=False):
-            key, values = _parameter(text)
-            parameters[key] = values
-        parameters = parameters or dict(answers.parameters)
-    command = typer.prompt(
-        "Command (${name} stands for a value)", default=answers.command or default_command(parameters)
-    )
-    price = typer.prompt("Dollars per hour (a number or an expression)", default=_default_price(parameters))
-    deadline = typer.prompt("Longest time of a production run", default=answers.deadline)
-    budget = typer.prompt("Budget of the search", default=answers.budget)
-    return Answers(name, command, parameters, price, deadline, budget)
+        answers = _ask_parameters(answers, check)
+    command = command or default_command(answers.parameters)
+    answers = ask(answers, "command", "Command (${name} stands for a value)", command)
+    answers = ask(answers, "price", "Dollars per hour (a number or an expression)", price or answers.price)
+    answers = ask(answers, "deadline", "Longest time of a production run", answers.deadline)
+    return ask(answers, "budget", "Budget of the search", answers.budget)
+
+
+def _ask_parameters(answers: Answers, check: Callable[[Answers], None]) -> Answers:
+    """Ask for parameters until an empty line; without any, those of `answers` stay."""
+    echo("Parameters, one per line: 'threads=1, 2, 4' or 'level=1..9'; end with an empty line.")
+    asked: dict[str, str] = {}
+    while text := typer.prompt(f"Parameter {len(asked) + 1}", default="", show_default=False):
+        try:
+            name, values = _parameter(text)
+        except InputError as error:
+            echo(f"lynceus: {error}", err=True)
+            continue
+        more = {**asked, name: values}
+        given = replace(answers, parameters=more, price=_default_price(more))
+        if _accepted(given, check):
+            asked, answers = more, given
+    return answers
+
+
+def _accepted(answers: Answers, check: Callable[[Answers], None]) -> bool:
+    """Whether a job file with these answers is valid; otherwise says why."""
+    try:
+        check(answers)
+    except InputError as error:
+        reason = re.sub(r"^\S+?:\d+: ", "", str(error))  # the file is not written yet
+        echo(f"lynceus: {reason} Answer again.", err=True)
+        return False
+    return True

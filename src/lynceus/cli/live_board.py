@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console, Group, RenderableType
@@ -15,6 +15,7 @@ from rich.text import Text
 from lynceus.analysis.progress import ProgressPoint, progress
 from lynceus.cli.clean_render import Clean
 from lynceus.cli.output import objective_text, params_text, safe
+from lynceus.errors import InputError
 from lynceus.executors.interface import Outage
 from lynceus.problem.units import format_duration, format_money
 from lynceus.study.study import Study
@@ -30,6 +31,9 @@ _BAR = 40
 """Characters of the bar of money."""
 _SPARKS = "▁▂▃▄▅▆▇█"
 
+_Best = tuple[Mapping[str, object], float, bool]
+"""The best configuration, its objective, and whether it meets the constraints with the confidence that they demand."""
+
 
 @dataclass
 class Board:
@@ -42,35 +46,38 @@ class Board:
     """One line at the bottom: what Ctrl-C does, or that the study is stopping."""
     outage: Outage | None = None
     """What does not answer. Time and money are counted up to there: nobody knows what runs since."""
-    _shown: tuple[StudyView, list[ProgressPoint]] | None = None
-    """A snapshot of the study and its progress; one value, so that the other thread never reads two that do not match."""
+    _shown: tuple[StudyView, Sequence[ProgressPoint], _Best | None] | None = None
+    """A snapshot of the study, its progress and its best; one value, so that the other thread never reads some that do not match."""
 
     def update(self) -> None:
         """Show the study as it is now."""
         study, before = self.study.snapshot(), self._shown
         if before is not None and len(before[0].observations) == len(study.observations):
-            self._shown = study, before[1]  # progress only changes when a trial settles, and takes all of them
+            self._shown = study, *before[1:]  # these only change when a trial settles, and take all of them
         else:
-            self._shown = study, progress(study.problem, study.observations)
+            self._shown = study, progress(study.problem, study.observations), _best_of(study)
 
     def __rich__(self) -> RenderableType:
         if self._shown is None:
             return Text("starting …")
-        (study, points), now, outage = self._shown, self.now(), self.outage
+        (study, points, best), now, outage = self._shown, self.now(), self.outage
         seen_s = now if outage is None else min(now, outage.since_s)
         parts: list[RenderableType] = [self._head(study, seen_s), _money(study)]
         if outage is not None:
             parts.append(Text(outage_text(outage, now), style="bold red"))
         if study.pending:
             parts.append(_open_trials(study, seen_s, unseen=outage is not None))
-        return Group(*parts, _best(study, points), _recent_trials(study), Text(self.note, style="dim"))
+        return Group(*parts, _best(study, points, best), _recent_trials(study), Text(self.note, style="dim"))
 
     def _head(self, shown: StudyView, now: float) -> Text:
         problem, passed_s = shown.problem, now - self.began_s
         passed = f"{format_duration(passed_s)} passed"
         if problem.budget.wall_clock_s is not None:
             passed += f", {format_duration(max(0.0, problem.budget.wall_clock_s - passed_s))} left"
-        count, most = len(shown.observations), problem.budget.trials
+        count, most = (
+            shown.record.ordered - len(shown.pending),
+            problem.with_budget(problem.budget.usd, shown.record.added_trials).budget.trials,
+        )
         counted = f"{count} of {most} trials" if most else f"{count} trials"
         constraints = ", ".join(str(constraint) for constraint in problem.constraints)
         return Text.assemble(
@@ -78,16 +85,21 @@ class Board:
         )
 
 
-def _best(shown: StudyView, points: Sequence[ProgressPoint]) -> Text:
-    if not points or points[-1].best_trial is None:
+def _best_of(study: StudyView) -> _Best | None:
+    try:
+        return study.best_params, study.best_value, study.best_reaches_confidence
+    except InputError:
+        return None
+
+
+def _best(shown: StudyView, points: Sequence[ProgressPoint], best: _Best | None) -> Text:
+    if best is None:
         return Text("no configuration has met every constraint yet", style="yellow")
-    problem, last = shown.problem, points[-1]
-    row = next(seen.row for seen in reversed(shown.observations) if seen.order.number == last.best_trial)
+    sure = best[2]
     return Text.assemble(
-        ("best ", "dim"),
-        (params_text(problem.space.point(row)), "bold green"),
-        f"  {objective_text(str(problem.objective), last.best_value)}",
-        (f"  (trial {last.best_trial}) ", "dim"),
+        ("best ", "dim") if sure else ("no configuration is sure enough of the constraints; nearest ", "yellow"),
+        (params_text(best[0]), "bold green" if sure else "bold yellow"),
+        f"  {objective_text(str(shown.problem.objective), best[1])} ",
         (sparkline([point.best_value for point in points if point.best_trial is not None]), "cyan"),
     )
 
@@ -157,6 +169,8 @@ def sparkline(values: list[float], most: int = 30) -> str:
     '█▅▁'
     """
     values = values[-most:]
+    if not values:
+        return ""
     low, high = min(values), max(values)
     if high == low:
         return _SPARKS[0] * len(values)
@@ -179,6 +193,7 @@ class EventLines:
 
     def __init__(self, study: Study, out: Console) -> None:
         self.study, self.out = study, out
+        self._best = _best_of(study)
 
     def ordered(self, order: Order) -> None:
         """A trial starts."""
@@ -193,17 +208,30 @@ class EventLines:
         """A trial has ended."""
         study, outcome = self.study, seen.outcome
         result = Text.from_markup(result_text(study, seen)).plain
-        points = progress(study.problem, study.observations)
-        last, before = points[-1], points[-2].best_trial if len(points) > 1 else None
-        best = ""
-        if last.best_trial is not None and last.best_trial != before:
-            best = f"; new best: {objective_text(str(study.problem.objective), last.best_value)}"
+        before, self._best = self._best, _best_of(study)
+        best = self._change(seen, before, self._best)
         total = "" if math.isinf(study.budget_usd) else f" of {format_money(study.budget_usd)}"
         detail = f" ({outcome.detail})" if outcome.detail else ""
         self._print(
             f"trial {seen.order.number} {result} after {format_duration(outcome.seconds)}, "
             f"charged {format_money(outcome.charged_usd)}{best}; spent {format_money(study.spent_usd)}{total}{detail}"
         )
+
+    def _change(self, seen: Observation, before: _Best | None, best: _Best | None) -> str:
+        """What a trial changed about the recommendation; only the trial of the new best configuration itself is praised."""
+        problem = self.study.problem
+        if best == before or (best and before and (best[0], best[2]) == (before[0], before[2])):
+            return ""
+        if best is None:
+            return "; no configuration is known to meet every constraint any more"
+        named = f"{params_text(best[0])} at {objective_text(str(problem.objective), best[1])}"
+        outcome = seen.outcome
+        if not best[2]:
+            return f"; no configuration is sure enough of the constraints, the nearest is {named}"
+        won = outcome.end is End.FINISHED and problem.space.point(seen.row) == best[0]
+        if won and problem.meets_constraints(seen.row, outcome.seconds, outcome.metrics):
+            return f"; new best: {named}"
+        return f"; the best is now {named}"
 
     def outage(self, found: Outage | None, before: Outage | None) -> None:
         """Something stopped answering, or answers again."""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_PIPE_COLUMNS = 160
-"""Width when standard output is not a terminal: lines in files and pipes should not be broken."""
+_PIPE_COLUMNS = 100_000
+"""Width when standard output is not a terminal: lines in files and pipes are neither broken nor cut."""
 NARROW_COLUMNS = 100
 """Below this width, tables leave out their least important columns instead of cutting every cell."""
 PARAMS_COLUMNS = 12
@@ -73,9 +73,14 @@ def echo(text: str, *, err: bool = False) -> None:
     typer.echo(clean_text(text), err=err)
 
 
+def is_piped() -> bool:
+    """Whether standard output is a file or a pipe."""
+    return sys.stdout is None or not sys.stdout.isatty()
+
+
 def print_data(data: bytes, *, raw: bool = False) -> None:
     """Print a document: byte for byte into a file or a pipe, or if `raw`; harmless on a terminal."""
-    if raw or sys.stdout is None or not sys.stdout.isatty():
+    if raw or is_piped():
         typer.echo(data, nl=False)
     else:
         lines = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
@@ -131,13 +136,13 @@ def params_text(params: Mapping[str, object]) -> str:
 
 def objective_text(objective: str | None, value: float | None) -> str:
     """A value of an objective such as `minimize cost`, with its unit."""
-    from lynceus.problem.units import format_duration, format_money
+    from lynceus.problem.units import format_duration, format_metric, format_money
 
     if value is None or objective is None or math.isnan(value):
         return "—"
     if objective.endswith(" cost"):
         return format_money(value)
-    return format_duration(value) if objective.endswith(" time") else f"{value:.5g}"
+    return format_duration(value) if objective.endswith(" time") else format_metric(value)
 
 
 def percent(share: float) -> str:

@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from lynceus.cli.arguments import JobFileArgument, ParallelOption, PolicyOption
-from lynceus.cli.output import Output, OutputOption, console, counted, fact_table, print_json, safe
+from lynceus.cli.output import Output, OutputOption, console, counted, fact_table, params_text, print_json, safe
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lynceus.analysis.forecast import Forecast
+    from lynceus.analysis.forecast import Forecast, PlannedBaseline
     from lynceus.jobfile.prepared_study import PreparedStudy
     from lynceus.problem.problem import Problem
 
@@ -91,4 +91,30 @@ def _cost_facts(found: Forecast) -> list[tuple[str, str]]:
         ("expected", f"{expected}, about {counted(found.expected_trials, 'trial')}"),
         ("worst case", f"{format_money(found.worst_spend_usd)}; {format_duration(found.worst_time_s)}"),
         ("basis", found.basis),
+        *_baseline_fact(found.baseline),
+        ("future use", _future(found)),
     ]
+
+
+def _future(found: Forecast) -> str:
+    """How often the result will be used, and what that asks of it."""
+    from lynceus.cli.best import uses_text
+    from lynceus.problem.units import format_money
+
+    text = uses_text(found.future)
+    if not math.isnan(found.break_even_usd):
+        text += f"; the expected cost pays for itself if each saves {format_money(found.break_even_usd)}"
+    return text if found.counts_uses else f"{text}; the policy does not stop by it"
+
+
+def _baseline_fact(baseline: PlannedBaseline | None) -> list[tuple[str, str]]:
+    from lynceus.problem.units import format_duration, format_money
+
+    if baseline is None:
+        return []
+    how = "predicted as a range, since it is not run: give its runtime, or measure: true"
+    if baseline.measure:
+        how = "measured by the first trial"
+    elif baseline.runtime_s is not None and baseline.cost_usd is not None:
+        how = f"{format_duration(baseline.runtime_s)} and {format_money(baseline.cost_usd)} a run (given)"
+    return [("baseline", f"{params_text(baseline.params)}: {how}")]

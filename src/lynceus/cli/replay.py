@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def replay(
-    spec: Annotated[str | None, typer.Argument(help="A shipped job (tensorflow/cnn) or a YAML file.")] = None,
+    spec: Annotated[str | None, typer.Argument(help="A shipped job (example/nightly-etl) or a YAML file.")] = None,
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="A preset or a policy file; may be repeated.")
     ] = None,

@@ -12,6 +12,7 @@ from lynceus.cli.output import Output, OutputOption, console, counted
 from lynceus.errors import InputError
 
 if TYPE_CHECKING:
+    from lynceus.jobfile.prepared_study import PreparedStudy
     from lynceus.library.open_study import OpenStudy
 
 
@@ -33,13 +34,9 @@ def run(
 
     Exit codes: 0 found, 2 bad input, 3 nothing meets the constraints, 4 infrastructure, 130 interrupted.
     """
-    from lynceus.cli.background import start_worker
     from lynceus.cli.plan import plan_text
-    from lynceus.cli.worker import work
     from lynceus.jobfile.checks import check_startable
     from lynceus.jobfile.prepared_study import prepare_file
-    from lynceus.library.find import storage_url
-    from lynceus.library.open_study import create_or_open
 
     prepared = prepare_file(file, policy)
     check_startable(prepared.job)
@@ -48,14 +45,47 @@ def run(
         console().print(plan_text(prepared, width))
     if not yes:
         _confirm(output)
-    one = create_or_open(prepared, storage, seed=seed)
-    print_note(one.note)
-    if one.study.observations or one.study.pending:
-        _continue(one, policy, seed)
-    if detach:
-        start_worker(one, storage_url(storage, prepared.job), width)
-        return
-    work(one, width, output)
+    _search(prepared, storage, policy, seed, width, output, detach=detach)
+
+
+def _search(
+    prepared: PreparedStudy,
+    storage: str | None,
+    policy: str | None,
+    seed: int | None,
+    width: int,
+    output: Output,
+    *,
+    detach: bool,
+) -> None:
+    """Open the study and search. A new study that ends before its first trial leaves nothing behind."""
+    from lynceus.cli.background import start_worker
+    from lynceus.cli.worker import work
+    from lynceus.library.find import storage_url
+    from lynceus.library.open_study import create_or_open
+    from lynceus.library.unstarted import discard_unstarted, known_studies, remove_empty_storage
+
+    url = storage_url(storage, prepared.job)
+    before = known_studies(url)
+    one = None
+    try:
+        one = create_or_open(prepared, storage, seed=seed)
+        print_note(one.note)
+        if one.study.observations or one.study.pending:
+            _continue(one, policy, seed)
+        if detach:
+            start_worker(one, url, width)
+        else:
+            work(one, width, output)
+    except BaseException:
+        new = one is not None and one.record.identity not in (before or ())
+        if one is not None and new and discard_unstarted(one):
+            print_note(f"{one.name}: no trial was started, so nothing was kept.")
+        if before is None:
+            if one is not None:
+                one.storage.close()
+            remove_empty_storage(url)
+        raise
 
 
 def _confirm(output: Output) -> None:

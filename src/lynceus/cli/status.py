@@ -12,6 +12,7 @@ from lynceus.cli.output import (
     Output,
     OutputOption,
     console,
+    echo,
     objective_text,
     params_text,
     print_json,
@@ -46,8 +47,10 @@ def status(study: StudyArgument = None, storage: StorageOption = None, output: O
         now_s = opened.clock.now()
     if output is Output.JSON:
         print_json(overviews if study is None else overviews[0])
-    else:
+    elif overviews:
         _print_overviews(overviews, now_s)
+    else:
+        echo(f"{opened.shown_url} has no study yet; start one with: lynceus run job.yaml.")
 
 
 def _print_overviews(overviews: Sequence[StudyOverview], now_s: float) -> None:
@@ -70,11 +73,12 @@ def _print_overviews(overviews: Sequence[StudyOverview], now_s: float) -> None:
             "—" if one.objective is None else format_money(one.budget_usd),
             f"{one.trials}" + (f" + {one.running} open" if one.running else ""),
             objective_text(one.objective, one.best_value),
-            safe(params_text(one.best_params or {})) or "—",
+            ("nearest: " if one.shortfall else "") + safe(params_text(one.best_params or {})) or "—",
         )
     out.print(table)
     for one in overviews:
-        if remarks := [text for text in (one.reason, one.note) if text]:
+        changed = f"constraints changed: {one.limit_changes[-1]}" if one.limit_changes else None
+        if remarks := [text for text in (one.reason, one.shortfall, changed, one.note) if text]:
             out.print(f"{one.name}: {'; '.join(remarks)}", markup=False)
         if silence := _silence(one, now_s):
             out.print(f"{one.name}: {silence}", markup=False, style="yellow")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
     from lynceus.library.open_study import OpenStudy
 
 
-_WORKERS_S = 15.0
-"""So long after the grace period a worker that answers has ended its trials."""
-_POLL_S = 0.2
-
-
 def stop(
     study: StudyArgument = None,
     kill: Annotated[
@@ -29,7 +23,7 @@ def stop(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start no more trials; open ones finish, or end now with --kill."""
-    from lynceus.library.leftovers import abandoned_trials
+    from lynceus.library.leftovers import abandoned_trials, wait_for_workers
 
     one = named_study(study, storage)
     over = one.study.over
@@ -40,7 +34,7 @@ def stop(
         abandoned = abandoned_trials(one)
         ended = abandoned if kill and abandoned and _end_abandoned(one) else []
         if kill:
-            _wait_for_workers(one, abandoned)
+            wait_for_workers(one, abandoned)
         _notify(one)
     if output is Output.JSON:
         open_trials = 0 if over else len(one.study.pending)
@@ -50,14 +44,6 @@ def stop(
     else:
         what = _open_trials(one, abandoned, ended, kill=kill)
         echo(f"{one.name}: no more trials will start; {what}. Continue with: lynceus resume {one.name}")
-
-
-def _wait_for_workers(one: OpenStudy, abandoned: list[int]) -> None:
-    """Wait until workers have ended their open trials, for a while: they may be on other machines, or not answer."""
-    until = time.monotonic() + one.prepared.job.spec.trial.grace + _WORKERS_S
-    while {order.number for order in one.study.pending} - set(abandoned) and time.monotonic() < until:
-        time.sleep(_POLL_S)
-        one.study.runs.refresh()
 
 
 def _open_trials(one: OpenStudy, abandoned: list[int], ended: list[int], *, kill: bool) -> str:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
+from lynceus.cli.arguments import StorageOption, StudyArgument, named_study, print_note
 from lynceus.cli.output import (
     NARROW_COLUMNS,
     PARAMS_COLUMNS,
     Output,
     OutputOption,
     console,
+    counted,
+    echo,
     params_text,
     print_json,
     safe,
@@ -30,7 +32,11 @@ def trials(
     study: StudyArgument = None,
     state: Annotated[str | None, typer.Option(help="Only RUNNING, COMPLETE, TIMEOUT or FAIL.")] = None,
     where: Annotated[
-        str | None, typer.Option(help="Only where an expression over parameters holds: 'nodes > 2'.")
+        str | None,
+        typer.Option(
+            help="Only where an expression over parameters, state, reason, runtime (seconds), cost, charged (dollars), feasible and "
+            "metrics holds: \"nodes > 2 and state == 'FAIL'\"."
+        ),
     ] = None,
     feasible: Annotated[bool, typer.Option("--feasible", help="Only runs that met every constraint.")] = False,
     last: Annotated[int | None, typer.Option(min=1, help="Only the last so many.")] = None,
@@ -38,7 +44,8 @@ def trials(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List the trials of a study."""
-    from lynceus.analysis.trial_rows import select_trials, trial_rows
+    from lynceus.analysis.trial_filter import select_trials
+    from lynceus.analysis.trial_rows import trial_rows
 
     one = named_study(study, storage)
     if state is not None and state.upper() not in _COLOURS:
@@ -49,11 +56,19 @@ def trials(
     if output is Output.JSON:
         print_json(rows)
     else:
-        _print_rows(rows)
+        if rows:
+            _print_rows(rows)
+        else:
+            of = f"none of {counted(total, 'trial')} matches" if (total := one.study.record.started) else "no trial yet"
+            echo(f"{one.name}: {of}.")
+        for change in one.study.record.limit_changes:
+            print_note(f"constraints changed: {change}")
 
 
 def _print_rows(rows: Sequence[TrialRow]) -> None:
     from rich.table import Table
+
+    from lynceus.problem.units import format_metric
 
     metrics = sorted({name for row in rows for name in row.metrics})
     out = console()
@@ -72,7 +87,7 @@ def _print_rows(rows: Sequence[TrialRow]) -> None:
             f"[{_COLOURS[row.state]}]{row.state + (f' ({row.reason})' if row.reason else '')}[/]",
             *_numbers(row),
             {None: "", True: "yes", False: "no"}[row.keeps_constraints],
-            *(f"{row.metrics[name]:.5g}" if name in row.metrics else "" for name in metrics),
+            *(format_metric(row.metrics[name]) if name in row.metrics else "" for name in metrics),
             *([safe(row.detail or row.why)] if wide else []),
         )
     out.print(table)

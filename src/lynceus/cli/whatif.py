@@ -1,4 +1,4 @@
-"""`lynceus whatif`: the answer for other deadlines and prices."""
+"""`lynceus whatif`: the answer for other limits and prices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
+from lynceus.cli.limits import ConstraintOption, given_limits
 from lynceus.cli.output import Output, OutputOption, console, objective_text, params_text, percent, print_json, safe
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 def whatif(
     study: StudyArgument = None,
     deadline: Annotated[str | None, typer.Option(help="Deadlines, separated by commas: 20m,30m,60m.")] = None,
+    constraint: ConstraintOption = None,
     price: Annotated[
         list[str] | None,
         typer.Option(
@@ -29,8 +31,8 @@ def whatif(
     storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show the answer for other deadlines or prices, from the runs that are already paid for, and the front of cost against time."""
-    from lynceus.analysis.whatif import deadline_case, price_case, unchanged, whatifs
+    """Show the answer for other limits or prices, from the runs that are already paid for, and the front of cost against time."""
+    from lynceus.analysis.whatif import constraint_cases, deadline_case, price_case, unchanged, whatifs
     from lynceus.library.study_context import study_context
     from lynceus.problem.units import parse_duration
 
@@ -39,6 +41,7 @@ def whatif(
     texts = [part.strip() for part in (deadline or "").split(",") if part.strip()]
     cases = [unchanged(problem)]
     cases += [deadline_case(problem, parse_duration(text, "--deadline")) for text in texts]
+    cases += constraint_cases(problem, given_limits(one.study, constraint, together=False))
     cases += [price_case(problem, text) for text in price or ()]
     found = whatifs(study_context(one), cases)
     if output is Output.JSON:
@@ -56,7 +59,7 @@ def print_answers(out: Console, objective: str, answers: Sequence[WhatIf]) -> No
     metric = objective.split()[-1]
     own_column = [] if metric in ("cost", "time") else [metric]  # cost and time have their columns already
     table = Table(
-        "if", "best measured", *map(safe, own_column), "time", "cost of a run", "feasible", "perhaps better, not tried"
+        "if", "best known", *map(safe, own_column), "time", "cost of a run", "feasible", "perhaps better, not tried"
     )
     for one in answers:
         undecided = f" ({one.undecided} stopped runs cannot tell)" if one.undecided else ""
@@ -91,7 +94,8 @@ def print_front(out: Console, front: Sequence[Point]) -> None:
     if not front:
         return
     table = Table("#", "configuration", "time", "cost of a run")
-    table.title, table.title_justify = "cost against time: the finished runs that no other beats in both", "left"
+    table.title = "cost against time: the finished runs that no other beats in both, as measured (above: as expected of a further run)"
+    table.title_justify = "left"
     for point in front:
         cells = safe(params_text(point.params)), format_duration(point.runtime_s), format_money(point.cost_usd)
         table.add_row(str(point.number), *cells)

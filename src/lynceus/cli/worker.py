@@ -8,6 +8,7 @@ import time
 import typer
 
 from lynceus.analysis.answer import Answer, answer
+from lynceus.analysis.infeasibility import Infeasibility, infeasibility
 from lynceus.cli import exit_codes
 from lynceus.cli.arguments import print_note
 from lynceus.cli.best import print_answer
@@ -48,11 +49,13 @@ def work(one: OpenStudy, parallel: int, output: Output) -> None:
     one.study.runs.refresh()
     notifier.notify(one.study)
     notifier.close()
-    found = answer(study_context(one))
+    context = study_context(one)
+    found = answer(context)
+    why = infeasibility(context) if found is None else None
     if output is Output.JSON:
-        _print_end_json(one, found, interrupted)
+        _print_end_json(one, found, why, interrupted)
     else:
-        _print_end(one, found, interrupted)
+        _print_end(one, found, why, interrupted)
     raise typer.Exit(_exit_code(one.study, found, interrupted))
 
 
@@ -91,7 +94,14 @@ def _leave(one: OpenStudy, output: Output) -> None:
     count = len(one.study.pending)
     left = f"left with {counted(count, 'open trial')}, which {'goes' if count == 1 else 'go'} on" if count else "left"
     if output is Output.JSON:
-        facts = {"study": one.name, "reason": left, "spent_usd": one.study.spent_usd, "best": None, "failed": None}
+        facts = {
+            "study": one.name,
+            "reason": left,
+            "spent_usd": one.study.spent_usd,
+            "best": None,
+            "failed": None,
+            "infeasible": None,
+        }
         print_json(facts)
     else:
         echo(f"\n{one.name}: {left}.\nContinue with: lynceus resume {one.name}")
@@ -104,10 +114,10 @@ def _exit_code(study: Study, found: Answer | None, interrupted: bool) -> int:
     paused = study.stopped is not None and study.stopped.kind is StopReason.PAUSED
     if paused or (found is None and _all_failed(study) is not None):
         return exit_codes.INFRASTRUCTURE
-    return 0 if found is not None else exit_codes.INFEASIBLE
+    return 0 if found is not None and found.reaches_confidence else exit_codes.INFEASIBLE
 
 
-def _print_end_json(one: OpenStudy, found: Answer | None, interrupted: bool) -> None:
+def _print_end_json(one: OpenStudy, found: Answer | None, why: Infeasibility | None, interrupted: bool) -> None:
     study = one.study
     facts = {
         "study": one.name,
@@ -115,26 +125,31 @@ def _print_end_json(one: OpenStudy, found: Answer | None, interrupted: bool) -> 
         "spent_usd": study.spent_usd,
         "best": found,
         "failed": _all_failed(study),
+        "infeasible": why,
     }
     print_json(facts)
 
 
-def _print_end(one: OpenStudy, found: Answer | None, interrupted: bool) -> None:
+def _print_end(one: OpenStudy, found: Answer | None, why: Infeasibility | None, interrupted: bool) -> None:
     study, out = one.study, console()
     kind, failed = None if study.stopped is None else study.stopped.kind, _all_failed(study)
     converged = "no further trial is worth its cost: " if kind is StopReason.CONVERGED else ""
     reason = "interrupted" if interrupted else f"{converged}{study.reason or ''}"
     out.print(f"\n{one.name}: {reason}.", markup=False)
     if found is not None:
-        print_answer(out, study.problem, found)
-    else:
+        print_answer(out, study.problem, found, scratch=one.prepared.job.spec.trial.scratch)
+    elif study.record.started:
         out.print(failed or "No configuration is known to meet every constraint.", markup=False)
+        if failed is None and why is not None:
+            out.print(f"Why: {why.summary}.\nWhat to do: {why.advice}.", markup=False, soft_wrap=True)
+    else:
+        return  # there is neither anything to show nor to continue
+    if failed is not None or kind is StopReason.PAUSED:
+        last = max(seen.order.number for seen in study.observations if seen.outcome.end is End.FAILED)
+        out.print(f"See: lynceus trials {one.name}, lynceus logs {one.name} {last}", markup=False, style="dim")
     if interrupted or kind in (StopReason.PAUSED, StopReason.USER):
         out.print(f"Continue with: lynceus resume {one.name}", markup=False)
-    elif failed is not None:
-        last = study.observations[-1].order.number
-        out.print(f"See: lynceus trials {one.name}, lynceus logs {one.name} {last}", markup=False, style="dim")
-    else:
+    elif failed is None:
         more = f"More: lynceus report {one.name}, explain, whatif --deadline …, export --to skypilot"
         out.print(more, markup=False, style="dim")
 

@@ -8,10 +8,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from lynceus.client.http import Http
 from lynceus.errors import InfrastructureError, InputError, OverrunWarning
+from lynceus.problem.objective import Constraint
 from lynceus.trial.outcome import FailureReason
 from lynceus.trial.record import RequestedState
 from lynceus.trial.trial import Trial, TrialState, TrialSummary, measured
@@ -63,18 +65,23 @@ class RemoteView:
 
     @property
     def best_params(self) -> Mapping[str, object]:
-        """The best configuration that was seen to keep every constraint."""
-        return self.best_trial.params
+        """The best configuration: the one that `recommend` names."""
+        found: Mapping[str, object] = self._best()["best_params"]
+        return found
 
     @property
     def best_value(self) -> float:
-        """Its objective: dollars, seconds, or the metric."""
+        """What `recommend` says of its objective: dollars, seconds, or the metric."""
         return float(self._best()["best_value"])
 
     @property
     def best_trial(self) -> TrialSummary:
         """The run that represents the best configuration: its only one, or the median of several."""
         number = self._best()["best_trial"]
+        if number is None:
+            raise InputError(
+                f"study {self.name!r}: the best configuration is predicted and was not run, so no trial stands for it; see recommend()."
+            )
         return _summary(self._get("trials", offset=number, limit=1)["trials"][0])
 
     def status(self) -> dict[str, Any]:
@@ -99,7 +106,7 @@ class RemoteView:
 
     def _best(self) -> dict[str, Any]:
         status = self.status()
-        if status["best_trial"] is None:
+        if status["best_params"] is None:
             raise InputError(f"study {self.name!r}: no trial has kept every constraint yet, so there is no best one.")
         return status
 
@@ -198,9 +205,13 @@ class RemoteStudy(RemoteView):
         """End one open trial; its worker notices within seconds, ends it and settles it as stopped by the user."""
         self._post("trials", _number(trial), "stop")
 
-    def resume(self, add_usd: float = 0.0) -> None:
-        """Go on after a stop, a pause or a spent budget, perhaps with more money."""
-        self._post("resume", body={"add_budget": add_usd})
+    def resume(
+        self, add_usd: float = 0.0, *, add_trials: int = 0, constraints: Sequence[str | Constraint] = ()
+    ) -> None:
+        """Go on after a stop, a pause or a spent budget, perhaps with more money or trials, or under other constraints."""
+        more: dict[str, Any] = {"constraints": [str(one) for one in constraints]} if constraints else {}
+        more |= {"add_trials": add_trials} if add_trials else {}
+        self._post("resume", body={"add_budget": add_usd, **more})
 
     def _ask_patiently(self) -> Trial | None:
         """The next trial, after waiting for open ones where that may help; None when the study is over."""
@@ -272,4 +283,11 @@ def _summary(row: Mapping[str, Any]) -> TrialSummary:
         row["reason"],
         row["detail"],
         row["why"],
+        _seconds(row.get("started")),
+        _seconds(row.get("ended")),
     )
+
+
+def _seconds(moment: str | None) -> float | None:
+    """Seconds since the epoch."""
+    return None if moment is None else datetime.fromisoformat(moment).timestamp()

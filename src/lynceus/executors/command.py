@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lynceus.errors import InputError, shown
 from lynceus.executors.placeholders import as_text, fill
@@ -64,6 +64,20 @@ SCRIPT = "script"
 
 
 @dataclass(frozen=True)
+class Scratch:
+    """The scratch directory of every run, see `supervisor.scratch`."""
+
+    where: Literal["none", "env", "cwd"] = "env"
+    """`env`: the job finds its path in LYNCEUS_SCRATCH. `cwd`: the job is started in it, too."""
+    copy: tuple[str, ...] = ()
+    """Patterns of files and folders in the working directory that are copied into it; only with `cwd`."""
+    link: tuple[str, ...] = ()
+    """The same for symbolic links."""
+    keep: bool = False
+    """Whether it stays in the run directory after the run."""
+
+
+@dataclass(frozen=True)
 class JobCommand:
     """What to run for every configuration."""
 
@@ -84,6 +98,8 @@ class JobCommand:
     """How much of each stream is kept: half from the beginning, half from the end."""
     conditional: tuple[str, ...] = ()
     """Parameters that some configurations lack; a run without them finds no variable of that name, whoever set one."""
+    scratch: Scratch = Scratch()
+    """The directory that each run has for itself."""
 
     def __post_init__(self) -> None:
         if not self.run or (not isinstance(self.run, str) and not self.run[0]):

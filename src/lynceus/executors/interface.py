@@ -88,6 +88,7 @@ class ResourceKind(enum.StrEnum):
 
     PROCESSES = "processes"
     DIRECTORY = "directory"
+    SCRATCH = "scratch directory"
     JOB = "job"
     CLUSTER = "cluster"
     ACTOR = "Ray actor"

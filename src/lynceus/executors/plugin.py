@@ -50,3 +50,5 @@ class Plugin:
     """Who runs `setup`: Lynceus once on its own machine, or the executor where the jobs run."""
     about: str = ""
     """One line for `lynceus plugins`."""
+    require: Callable[[], None] | None = None
+    """Raises `MissingExtraError` if an optional package is missing; `lynceus plugins` shows that sentence."""

@@ -59,7 +59,10 @@ def executor_plugins() -> list[InstalledPlugin]:
     found = []
     for name, (package, version, target) in _entries().items():
         try:
-            found.append(InstalledPlugin(name, package, version, about=_load(target).about))
+            plugin = _load(target)
+            if plugin.require is not None:
+                plugin.require()
+            found.append(InstalledPlugin(name, package, version, about=plugin.about))
         except Exception as error:
             found.append(InstalledPlugin(name, package, version, problem=_sentence(error)))
     return found

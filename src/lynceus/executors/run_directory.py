@@ -7,11 +7,11 @@ node and run there.
 
 from __future__ import annotations
 
+import glob
 import math
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +19,10 @@ from typing import Any
 
 from lynceus.errors import InfrastructureError
 from lynceus.executors.command import SCRIPT, JobCommand, arguments, write_params
+from lynceus.executors.databases_in_use import open_databases
 from lynceus.executors.interface import LostRunError, OwnedResource, Request, ResourceKind
 from lynceus.executors.resources import Resources
-from lynceus.executors.supervisor import files, limits
+from lynceus.executors.supervisor import files, limits, scratch
 from lynceus.executors.supervisor.ending import end_by_force, running_runs
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord
 from lynceus.executors.supervisor.status import is_supervised, read_outcome
@@ -40,7 +41,10 @@ _REQUESTED = _MARKED | {"run", "argv", "cap_s"}
 def directory_of(root: Path, request: Request) -> Path:
     """The directory of a run. The identity distinguishes a new study from a deleted one of the same name."""
     name = re.sub(r"[^\w.\- ]", "_", request.study)
-    return root / (f"{name}-{request.identity}" if request.identity else name) / str(request.number)
+    folder = root / (f"{name}-{request.identity}" if request.identity else name)
+    if request.identity and not folder.is_dir():  # a study that was renamed keeps its folder
+        folder = next((one for one in sorted(root.glob(f"*-{glob.escape(request.identity)}")) if one.is_dir()), folder)
+    return folder / str(request.number)
 
 
 def prepare(
@@ -98,7 +102,35 @@ def _record(
         "patterns": dict(job.metrics),
         "cpus": resources.cpus,
         "memory_bytes": resources.memory_bytes,
+        "scratch": _scratch(job, directory),
     }
+
+
+def _scratch(job: JobCommand, directory: Path) -> dict[str, Any] | None:
+    """What the supervisor has to know about the scratch directory; None if the run has none."""
+    wanted = job.scratch
+    if wanted.where == "none":
+        return None
+    record: dict[str, Any] = {"where": wanted.where}
+    if wanted.copy or wanted.link:
+        record |= {
+            "copy": list(wanted.copy),
+            "link": list(wanted.link),
+            "without": not_brought_in(job, directory.parent.parent),
+        }
+    return {**record, "keep": True} if wanted.keep else record
+
+
+def not_brought_in(job: JobCommand, root: Path) -> list[str]:
+    """Paths of the working directory that no pattern brings into a scratch directory: our own files, and databases in use."""
+    workdir = job.workdir.resolve()
+    try:
+        found = open_databases(os.listdir(workdir))
+    except OSError:
+        found = set()
+    if root.resolve().is_relative_to(workdir):
+        found.add(str(root.resolve().relative_to(workdir)))
+    return sorted(found)
 
 
 def read_request(ticket: str) -> dict[str, Any]:
@@ -152,12 +184,25 @@ def to_outcome(problem: Problem, request: Mapping[str, Any], record: OutcomeReco
 
 
 def run_directories(root: Path) -> list[OwnedResource]:
-    """All run directories below a root, of every study; folders that Lynceus did not make are not among them."""
+    """All run directories below a root, of every study, and scratch directories in them that are not to be kept.
+
+    Folders that Lynceus did not make are not among them.
+    """
     found = []
     for path in sorted(root.glob("*/*")) if root.is_dir() else ():
         if path.name.isdigit() and (owner := _owner(path)) is not None:
+            found += [OwnedResource(ResourceKind.SCRATCH, one, *owner, int(path.name)) for one in _left_scratch(path)]
             found.append(OwnedResource(ResourceKind.DIRECTORY, str(path), *owner, int(path.name)))
     return found
+
+
+def _left_scratch(path: Path) -> list[str]:
+    """Scratch directories that nobody removes any more: a living supervisor removes that of its run."""
+    left = scratch.in_use(str(path))
+    if not left or is_supervised(str(path)):
+        return []
+    request = files.read_json(str(path / files.REQUEST)) or {}
+    return [] if (request.get("scratch") or {}).get("keep") else left
 
 
 def _owner(path: Path) -> tuple[str, str] | None:
@@ -182,7 +227,14 @@ def running_processes(directories: list[OwnedResource]) -> list[OwnedResource]:
 
 
 def remove_local(resource: OwnedResource) -> None:
-    """Kill the processes of a run on this machine with its supervisor, or delete its directory; nothing that Lynceus did not make."""
+    """Kill the processes of a run on this machine with its supervisor, or delete its directory or what it left in its scratch directory;
+    nothing that Lynceus did not make."""
+    if resource.kind is ResourceKind.SCRATCH:
+        if _owner(Path(resource.name).parent) is not None and resource.name in scratch.in_use(
+            str(Path(resource.name).parent)
+        ):
+            scratch.remove_tree(resource.name)
+        return
     if resource.kind not in (ResourceKind.PROCESSES, ResourceKind.DIRECTORY) or _owner(Path(resource.name)) is None:
         return
     if resource.kind is ResourceKind.PROCESSES or is_supervised(resource.name):
@@ -190,4 +242,4 @@ def remove_local(resource: OwnedResource) -> None:
     if resource.kind is ResourceKind.DIRECTORY:
         started = files.read_json(os.path.join(resource.name, files.STARTED)) or {}
         limits.remove_groups(list(started.get("groups", ())))
-        shutil.rmtree(resource.name, ignore_errors=True)
+        scratch.remove_tree(resource.name)

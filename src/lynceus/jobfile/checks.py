@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence, Set
 from pathlib import PurePosixPath
 
@@ -10,6 +12,7 @@ from lynceus.errors import InputError, did_you_mean
 from lynceus.executors.command import check_pattern, variable
 from lynceus.executors.shell_text import fill_script
 from lynceus.jobfile.job import Job
+from lynceus.jobfile.scratch import check_scratch
 from lynceus.jobfile.secrets import secret_value, secrets_of
 from lynceus.jobfile.variables import SHELLS
 from lynceus.problem.objective import COST_WORDS, TIME_WORDS
@@ -29,16 +32,46 @@ def check_startable(job: Job) -> None:
     """Refuse a new study that would fail only once trials run and money is spent."""
     check_objective(job)
     check_runnable(job)
+    check_program(job)
 
 
 def check_runnable(job: Job) -> None:
-    """Refuse a study whose trials cannot run here: no command, no working directory, or secrets that cannot be read."""
+    """Refuse a study whose trials cannot run here: no command, no working directory, no files for it, or secrets that cannot be read."""
     _ = job.command
     check_workdir(job)
+    check_scratch(job)
     secrets_of(job)
     if job.spec.notify is not None:
         for path, source in job.spec.notify.references():
             secret_value(job, path, source)
+
+
+def check_program(job: Job) -> None:
+    """Refuse a program that this machine does not have, where trials run here: every trial would fail."""
+    if (program := _missing_program(job)) is not None:
+        with job.at("run"):
+            raise InputError(f"there is no program {program!r} on this machine; install it, or correct run.")
+
+
+def program_notes(job: Job) -> list[str]:
+    """A note about a program that this machine does not have: the job file may be for another one."""
+    program = _missing_program(job)
+    return [] if program is None else [f"run: there is no program {program!r} on this machine, so it cannot run here."]
+
+
+def _missing_program(job: Job) -> str | None:
+    """The program, if trials would run here without it.
+
+    Not where `setup` may install it, and not relative paths, which depend on the folder of a trial.
+    """
+    run, envs = job.spec.run, job.spec.envs
+    if job.spec.executor.kind != "local" or not isinstance(run, list) or job.spec.setup is not None:
+        return None
+    program, path = run[0], envs.get("PATH", os.environ.get("PATH", os.defpath))
+    relative = "/" in program and not program.startswith("/")
+    if relative or "${" in program + path or "PATH" in job.spec.secrets or shutil.which(program, path=path):
+        return None
+    return program
 
 
 def check_objective(job: Job) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from lynceus.errors import InputError, hint
-from lynceus.executors.command import JobCommand
+from lynceus.executors.command import JobCommand, Scratch
 from lynceus.executors.interface import Executor, SupportsClose
 from lynceus.executors.plugin import ExecutorContext, Plugin
 from lynceus.executors.registry import executor_plugin
@@ -88,6 +88,9 @@ def job_command(job: Job, secrets: Mapping[str, str]) -> JobCommand:
         conditional=tuple(name for name, section in spec.space.items() if section.when is not None),
         metrics=spec.metrics,
         grace_s=spec.trial.grace,
+        scratch=Scratch(
+            spec.trial.scratch, tuple(spec.trial.copy_), tuple(spec.trial.link), keep=spec.trial.keep_scratch
+        ),
     )
 
 

@@ -114,7 +114,8 @@ trial:
   timeout: auto               # stop runs that can no longer win
   parallel: 1                 # runs at the same time
 
-# baseline: {{...}}             # the configuration used until now, to show what the best one saves
+future: {{runs: 100}}           # how often the result will be used, or {{per_month: 30, months: 6}}: the search stops when it would not pay
+# baseline: {{config: {{...}}, runtime: 10m}}     # used until now, to show what the best one saves; measure: true runs it first
 # metrics: {{accuracy: "accuracy=([0-9.]+)"}}   # read from the output of jobs that cannot be changed
 # secrets: {{API_TOKEN: "env:API_TOKEN"}}       # by reference only; values are never stored
 """

@@ -102,9 +102,13 @@ class Job:
         """The script or the arguments of a trial."""
         run = self.spec.run
         if run is None:
+            how = (
+                "continue it with that program, or start a study from a job file"
+                if self.document.tree.value
+                else f"continue it there, with lynceus.create_study(…, study_name={self.name!r}, storage=…, load_if_exists=True)"
+            )
             raise InputError(
-                f"study {self.name!r} has no command, because a program runs its trials (ask and tell); "
-                "continue it with that program, or start a study from a job file."
+                f"study {self.name!r} has no command, because a program runs its trials (ask and tell); {how}."
             )
         return run if isinstance(run, str) else tuple(run)
 

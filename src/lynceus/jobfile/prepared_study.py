@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,22 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lynceus.errors import InputError, did_you_mean
-from lynceus.jobfile.checks import check_commands, check_metrics, check_workdir, metric_notes
+from lynceus.jobfile.checks import check_commands, check_metrics, check_workdir, metric_notes, program_notes
 from lynceus.jobfile.executor import check_executor
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.machines import price_warnings
 from lynceus.jobfile.problem import problem_of, with_catalogs
+from lynceus.jobfile.scratch import check_scratch, scratch_notes
 from lynceus.jobfile.trial_limits import trial_limits
 from lynceus.jobfile.variables import check_parameter_names, misspelt_variables
 from lynceus.policy.policy import Policy
 from lynceus.policy.policy_file import compose
 from lynceus.policy.presets import preset
 from lynceus.policy.retries import RetryRules
+from lynceus.policy.stopping import assumed_uses
 from lynceus.policy.timeouts.at_most import AtMost
 from lynceus.policy.timeouts.by_name import TIMEOUTS, all_timeouts
 from lynceus.policy.timeouts.timeout import Timeout
+from lynceus.problem.future_use import format_count
 from lynceus.problem.problem import Problem
-from lynceus.space.table import Space
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +38,6 @@ class PreparedStudy:
     problem: Problem
     policy: Policy
     retry_rules: RetryRules
-    baseline: int | None = None
-    """Row of the configuration used until now."""
     cpus: NDArray[np.float64] | None = None
     """Cores of a trial `[q]`; None: no limit."""
     memory_gib: NDArray[np.float64] | None = None
@@ -53,9 +54,12 @@ class PreparedStudy:
         space = self.problem.space
         return (
             *space.notes,
+            *program_notes(self.job),
             *misspelt_variables(self.job, space),
             *metric_notes(self.job, self.problem),
+            *scratch_notes(self.job),
             *price_warnings(self.job),
+            *_future_notes(self.job, self.policy),
         )
 
 
@@ -75,6 +79,7 @@ def prepare(job: Job, policy: str | None = None, *, to_run: bool = True) -> Prep
     if to_run:
         check_parameter_names(job, problem.space)
         check_workdir(job)
+        check_scratch(job)
     check_metrics(job)
     check_executor(job, problem.space)
     return PreparedStudy(
@@ -82,7 +87,6 @@ def prepare(job: Job, policy: str | None = None, *, to_run: bool = True) -> Prep
         problem,
         policy_of(job, policy),
         retry_rules_of(job),
-        _baseline(job, problem.space),
         trial_limits(job, problem.space, "cpus"),
         trial_limits(job, problem.space, "memory"),
     )
@@ -132,8 +136,11 @@ def retry_rules_of(job: Job) -> RetryRules:
     )
 
 
-def _baseline(job: Job, space: Space) -> int | None:
-    if job.spec.baseline is None:
-        return None
-    with job.at("baseline"):
-        return space.row(job.spec.baseline)
+def _future_notes(job: Job, policy: Policy) -> Iterator[str]:
+    """A sentence where the parts of a policy count other future uses than the job file."""
+    future, assumed = job.spec.future, assumed_uses(policy.stop)
+    if future is None or assumed is None or isinstance(job.spec.policy, str):
+        return
+    count = future.future_use().count
+    if count != assumed:
+        yield f"future says {format_count(count)} uses and policy.stop {format_count(assumed)}; those of future count."

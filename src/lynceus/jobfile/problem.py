@@ -10,6 +10,7 @@ from lynceus.jobfile.job import Job
 from lynceus.jobfile.machines import with_machines, with_preemption
 from lynceus.jobfile.sections.space import FractionSection
 from lynceus.jobfile.space import price_table, space_of
+from lynceus.problem.baseline import Baseline
 from lynceus.problem.budget import Budget
 from lynceus.problem.data_fraction import Fraction
 from lynceus.problem.objective import Constraint, Objective
@@ -49,7 +50,19 @@ def problem_of(job: Job) -> Problem:
         problem = with_preemption(problem, spec.resources)
     with job.at("budget"):
         _check_budget(problem)
-    return problem
+    return replace(_with_baseline(problem, job), future=None if spec.future is None else spec.future.future_use())
+
+
+def _with_baseline(problem: Problem, job: Job) -> Problem:
+    section = job.spec.baseline
+    if section is None:
+        return problem
+    written = job.document.tree.value["baseline"]
+    # Alone, or under the field `config`.
+    with job.at("baseline", *(["config"] if written.keys() != section.config.keys() else [])):
+        row = problem.space.row(section.config)
+    with job.at("baseline"):
+        return replace(problem, baseline=Baseline(row, section.runtime, section.measure))
 
 
 def _with_fraction(problem: Problem, section: FractionSection) -> Problem:

@@ -11,6 +11,7 @@ from lynceus.jobfile.problem import problem_of
 from lynceus.problem.problem import Problem
 from lynceus.storage.problem_record import problem_of_record
 from lynceus.storage.sql.rows import StudyRecord
+from lynceus.trial.limit_change import present_problem
 
 if TYPE_CHECKING:
     from lynceus.jobfile.prepared_study import PreparedStudy
@@ -30,11 +31,11 @@ def prepared_of(record: StudyRecord) -> PreparedStudy:
 
 
 def job_and_problem(record: StudyRecord) -> tuple[Job, Problem]:
-    """The job and the problem of a study, without its policy."""
+    """The job and the problem of a study as it is now, without its policy."""
     if "job" in record.document:
         job = Job.from_stored(record.document)
-        return job, problem_of(job)
-    return Job.without_file(record.name), problem_of_record(_problem(record))
+        return job, present_problem(problem_of(job), record.limit_changes)
+    return Job.without_file(record.name), present_problem(problem_of_record(_problem(record)), record.limit_changes)
 
 
 def _problem(record: StudyRecord) -> Mapping[str, Any]:
@@ -42,6 +43,6 @@ def _problem(record: StudyRecord) -> Mapping[str, Any]:
     if found is None:
         raise InputError(
             f"study {record.name!r} was created by a program and its problem is not stored (its space is too large, or it is from "
-            "an earlier version); continue it with the program that created it."
+            f"an earlier version); continue it there, with lynceus.create_study(…, study_name={record.name!r}, load_if_exists=True)."
         )
     return found

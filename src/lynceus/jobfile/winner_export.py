@@ -1,4 +1,4 @@
-"""Export the best configuration for other tools: a SkyPilot task, an environment file, Spark defaults."""
+"""Export the best configuration for other tools: a shell, a SkyPilot task, an environment file, Spark defaults."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from lynceus.executors.command import variables
+from lynceus.executors.command import absent_variables, variables
 from lynceus.executors.placeholders import as_text, fill
-from lynceus.jobfile.command_line import with_interpreter, without_variables
+from lynceus.jobfile.command_line import command_line, quoted, with_interpreter, without_variables
 from lynceus.jobfile.executor import job_command
 from lynceus.jobfile.prepared_study import PreparedStudy
 from lynceus.trial.text import clean_line
@@ -30,11 +30,17 @@ _SPARK = {
 
 
 def env_file(prepared: PreparedStudy, row: int, heading: str) -> str:
-    """Lines for `set -a; . file`: the variables that Lynceus passes to the job."""
+    """Lines for `set -a; . file`: the variables that Lynceus passes to the job; those that the configuration lacks are unset."""
     params = prepared.problem.space.point(row)
-    lines = [f"# {clean_line(heading)}"]
-    lines += [f"{name}={shlex.quote(value)}" for name, value in _variables(prepared, params).items()]
+    lines = [f"# {clean_line(heading)}", *_unset(prepared, params)]
+    lines += [f"{name}={quoted(value)}" for name, value in _variables(prepared, params).items()]
     return "\n".join(lines) + "\n"
+
+
+def shell_line(prepared: PreparedStudy, row: int, heading: str) -> str:
+    """The command line that runs a configuration, under a comment."""
+    params = prepared.problem.space.point(row)
+    return f"# {clean_line(heading)}\n{command_line(prepared.job, params)}\n"
 
 
 def spark_defaults(prepared: PreparedStudy, row: int, heading: str) -> str:
@@ -75,10 +81,17 @@ def skypilot_task(prepared: PreparedStudy, row: int, heading: str) -> str:
         task["setup"] = job.spec.setup if isinstance(job.spec.setup, str) else shlex.join(job.spec.setup)
     script = job.command
     if not isinstance(script, str) or job.spec.shell:
-        task["run"] = without_variables(job, params)
+        run = without_variables(job, params)
     else:  # SkyPilot runs it with bash and ignores an interpreter line
-        task["run"] = with_interpreter(script) if script.startswith("#!") else script
+        run = with_interpreter(script) if script.startswith("#!") else script
+    task["run"] = "\n".join([*_unset(prepared, params), run])
     return f"# {clean_line(heading)}\n" + yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _unset(prepared: PreparedStudy, params: Mapping[str, object]) -> list[str]:
+    """A shell command that unsets variables of parameters which a configuration lacks; an empty list if it has all of them."""
+    absent = absent_variables(job_command(prepared.job, dict.fromkeys(prepared.job.spec.secrets, "")), params)
+    return [f"unset {' '.join(absent)}"] if absent else []
 
 
 def _variables(prepared: PreparedStudy, params: Mapping[str, object]) -> dict[str, str]:

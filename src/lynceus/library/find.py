@@ -10,6 +10,7 @@ from lynceus.library.job_edits import changes_note
 from lynceus.problem.problem import Problem
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import DEFAULT_URL, Storage, fingerprint
+from lynceus.trial.limit_change import original_problem
 
 
 def storage_url(option: str | None, job: Job | None = None) -> str:
@@ -52,7 +53,7 @@ def find_records(named: str | None, storage: str | None) -> tuple[Storage, list[
 
 def check_unchanged(record: StudyRecord, problem: Problem) -> None:
     """Refuse a study whose stored job file no longer describes the problem that it began with."""
-    if fingerprint(problem) != record.fingerprint:
+    if fingerprint(original_problem(problem, record.limit_changes)) != record.fingerprint:
         raise InputError(
             f"study {record.name!r}: the tables that its job file reads have changed since it began, so its trials "
             "would mean something else; restore the tables, or start a study under another name."

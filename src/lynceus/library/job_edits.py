@@ -8,12 +8,12 @@ from typing import Any
 
 from lynceus.errors import InputError
 from lynceus.jobfile.job import Job
-from lynceus.problem.objective import Objective
+from lynceus.problem.objective import Constraint, Objective
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage, fingerprint
 
 _ADOPTABLE = frozenset(
-    {"run", "shell", "setup", "workdir", "envs", "secrets", "metrics", "baseline", "notify", "trial"}
+    {"run", "shell", "setup", "workdir", "envs", "secrets", "metrics", "baseline", "future", "notify", "trial"}
 )
 """Sections that later trials may follow: they say how the job runs, not which question the study answers."""
 _OF_THE_POLICY = frozenset({("trial", "timeout"), ("trial", "max_duration")})
@@ -110,6 +110,10 @@ def refuse_changes(job: Job, record: StudyRecord, refused: Sequence[Change]) -> 
     fixes = "restore the file, or give the job another name"
     if any(change.path == ("budget", "cost") for change in refused):
         fixes += f"; to add money, leave it and run: lynceus resume {record.name} --add-budget '5 USD'"
+    if any(change.path == ("budget", "max_trials") for change in refused):
+        fixes += f"; to add trials, leave it and run: lynceus resume {record.name} --add-trials 20"
+    if any(change.path[0] == "constraints" for change in refused):
+        fixes += f"; to change a limit, leave it and run: lynceus resume {record.name} --constraint 'runtime <= 45m'"
     if any(change.path[0] in _PRICES for change in refused):
         fixes += f"; if only prices differ: lynceus prices apply {job.document.name}"
     raise InputError(f"{job.document.name}: {said}, and {record.name!r} keeps it for its whole life; {fixes}.")
@@ -131,17 +135,27 @@ def _already_so(path: tuple[str, ...], job: Job, stored: Job, record: StudyRecor
     """Whether the file only says what options have already made true: another policy or seed, added money."""
     if path[0] == "seed":
         return job.spec.seed == record.seed
+    if path[0] == "constraints":
+        own, present = _limits(job), record.limit_changes[-1].after if record.limit_changes else _limits(stored)
+        return own == present
     if path[0] == "objective":
         return Objective.parse(job.spec.objective) == Objective.parse(stored.spec.objective)
     if path == ("budget", "cost"):
         before, after = stored.spec.budget.cost, job.spec.budget.cost
         return before is not None and after is not None and abs(before + record.added_usd - after) < 1e-9
+    if path == ("budget", "max_trials"):
+        trials, wanted = stored.spec.budget.max_trials, job.spec.budget.max_trials
+        return trials is not None and trials + record.added_trials == wanted
     if path[0] == "policy":
         from lynceus.jobfile.prepared_study import policy_of
         from lynceus.policy.policy_file import describe
 
         return describe(policy_of(job)) == dict(record.policy)
     return False
+
+
+def _limits(job: Job) -> tuple[Constraint, ...]:
+    return tuple(map(Constraint.parse, job.spec.constraints))
 
 
 def _differing(one: Any, other: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

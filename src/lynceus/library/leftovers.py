@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from lynceus.errors import InfrastructureError, LynceusError
@@ -17,6 +18,9 @@ from lynceus.trial.record import RequestedState
 
 _ENDING_S = 60.0
 """So long after its grace period a trial has ended, whatever its supervisor does."""
+_WORKERS_S = 15.0
+"""So long after the grace period a worker that answers has ended its trials."""
+_POLL_S = 0.2
 _OUTAGE_S = 10.0
 """Nothing is ended while an executor has not answered for so long."""
 
@@ -56,7 +60,7 @@ def find_leftovers(
     unreachable: dict[str, str] = {}
     # All studies of the storage, also those that were not named or cannot be opened: their trials may be running.
     storages = {id(one.storage): one.storage for one in studies}
-    known = {(record.name, record.identity) for storage in storages.values() for record in storage.studies()}
+    known = {_owner(record.name, record.identity) for storage in storages.values() for record in storage.studies()}
     for one in studies:
         try:
             resources = _owned_resources(one)
@@ -64,8 +68,8 @@ def find_leftovers(
             unreachable[one.name] = str(error)
             continue
         for resource in resources:
-            owner = (resource.study, resource.identity)
-            ours = owner == _identity(one)
+            owner = _owner(resource.study, resource.identity)
+            ours = owner == _owner(one.name, one.record.identity)
             if ours:
                 why = _why_unneeded(one, resource, outputs=outputs)
             elif strangers and owner not in known:
@@ -122,8 +126,31 @@ def end_abandoned(one: OpenStudy, secrets: dict[str, str]) -> None:
         )
 
 
-def _identity(one: OpenStudy) -> tuple[str, str]:
-    return one.study.name, one.study.record.identity
+def wait_for_workers(one: OpenStudy, abandoned: Collection[int]) -> None:
+    """Wait until workers that were asked to have ended their open trials, for a while: they may be on other machines, or not answer."""
+    until = time.monotonic() + one.prepared.job.spec.trial.grace + _WORKERS_S
+    while {order.number for order in one.study.pending} - set(abandoned) and time.monotonic() < until:
+        time.sleep(_POLL_S)
+        one.study.runs.refresh()
+
+
+def study_resources(one: OpenStudy) -> list[Removable]:
+    """Everything that executors hold for a study, whether a trial needs it or not."""
+    mine = _owner(one.name, one.record.identity)
+    return [
+        Removable(
+            Leftover(one.name, resource.kind, resource.detail or resource.name, "of a study that is deleted"),
+            resource,
+            one,
+        )
+        for resource in _owned_resources(one)
+        if _owner(resource.study, resource.identity) == mine
+    ]
+
+
+def _owner(study: str, identity: str) -> tuple[str, str]:
+    """What tells the study of a resource: its identity, which outlives its name; runs of the first version have only the name."""
+    return ("", identity) if identity else (study, "")
 
 
 def _owned_resources(one: OpenStudy) -> list[OwnedResource]:

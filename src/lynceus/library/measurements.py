@@ -32,9 +32,9 @@ class Measurement:
 def read_measurements(path: Path, problem: Problem, *, skip_unknown: bool) -> tuple[list[Measurement], int]:
     """The runs in a file, and the number of rows that were left out because their configuration is not in the space.
 
-    Columns: every parameter (its name or `params_…`), the running time (`runtime`, `runtime_s`, …), and the metrics of objective and
-    constraints (their name or `metrics_…`). Rows with a state other than COMPLETE are ignored, so that files of
-    `lynceus export --to csv` can be imported.
+    Columns: every parameter (its name or `params_…`), the running time (`runtime`, `runtime_s`, …), and every metric of objective and
+    constraints (its name or `metrics_…`): a run without one would count as one that meets no limit.
+    Rows with a state other than COMPLETE are ignored, so that files of `lynceus export --to csv` can be imported.
     """
     heading, rows = _table(path)
     place = {name: index for index, name in enumerate(heading)}
@@ -44,7 +44,7 @@ def read_measurements(path: Path, problem: Problem, *, skip_unknown: bool) -> tu
             f"{path}: there is no column with the running time; name it 'runtime' (the file has {listed(heading)})."
         )
     columns = {one.name: _column(path, place, one) for one in problem.space.parameters}
-    metrics = {name: place.get(f"metrics_{name}", place.get(name)) for name in problem.metrics}
+    metrics = {name: _metric_column(path, place, name) for name in problem.metrics}
     found, skipped = [], 0
     for line, cells in rows:
         if "state" in place and cells[place["state"]] not in ("", "COMPLETE"):
@@ -53,11 +53,7 @@ def read_measurements(path: Path, problem: Problem, *, skip_unknown: bool) -> tu
         seconds = parse_duration(cells[place[time]], f"{where}: {time}")
         if not seconds > 0:
             raise InputError(f"{where}: {time} is {cells[place[time]]!r}, but a running time above 0 is needed.")
-        reported = {
-            name: _number(cells[index], f"{where}: {name}")
-            for name, index in metrics.items()
-            if index is not None and cells[index]
-        }
+        reported = {name: _number(cells[index], f"{where}: {name}") for name, index in metrics.items() if cells[index]}
         try:
             point = {
                 one.name: _value(one, of_csv_cell(cells[index]))
@@ -111,6 +107,14 @@ def _column(path: Path, place: Mapping[str, int], parameter: Parameter) -> int |
     raise InputError(f"{path}: there is no column for the parameter {parameter.name!r}.{hint}")
 
 
+def _metric_column(path: Path, place: Mapping[str, int], metric: str) -> int:
+    for name in (f"metrics_{metric}", metric):
+        if name in place:
+            return place[name]
+    hint = did_you_mean(metric, place) or f" The file has {listed(place)}."
+    raise InputError(f"{path}: there is no column for the metric {metric!r} of the objective or a constraint.{hint}")
+
+
 def _value(parameter: Parameter, text: str) -> object:
     """The value of a parameter that a cell holds; the cell itself when the parameter has no such value."""
     for value in parameter.values:
@@ -127,7 +131,7 @@ def _value(parameter: Parameter, text: str) -> object:
             and math.isclose(value, number, rel_tol=1e-12)
         ):
             return value
-    return number
+    return int(number) if number.is_integer() else number  # a message should show 2 as 2, not as 2.0
 
 
 def _number(text: str, where: str) -> float:

@@ -16,6 +16,7 @@ from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage, StudyExistsError, fingerprint
 from lynceus.study.study import Study
 from lynceus.study.view import StudyView
+from lynceus.trial.limit_change import present_problem
 
 
 class JobEdits(enum.Enum):
@@ -43,11 +44,6 @@ class OpenStudyView:
     def name(self) -> str:
         """The name of the study."""
         return self.record.name
-
-    @property
-    def baseline(self) -> int | None:
-        """Row of the configuration used until now."""
-        return self.prepared.baseline
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,8 @@ def open_record(storage: Storage, record: StudyRecord) -> OpenStudy:
         raise DamagedRecordError(record.damage)
     prepared = prepared_of(record)
     check_unchanged(record, prepared.problem)
-    prepared = replace(prepared, policy=compose(record.policy))
+    problem = present_problem(prepared.problem, record.limit_changes)
+    prepared = replace(prepared, problem=problem, policy=compose(record.policy))
     return OpenStudy(storage, record, prepared, _study(prepared, record, storage))
 
 

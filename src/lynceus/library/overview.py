@@ -1,38 +1,67 @@
-"""The overview of a stored study from sums that the database computes: no policy is built, and trials are not read whole."""
+"""The overview of a stored study from sums that the database computes: trials are not read whole unless models choose the best."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from lynceus.analysis.overview import StudyOverview, interrupted_reason, problem_fields
+from lynceus.analysis.overview import Best, StudyOverview, interrupted_reason, problem_fields
 from lynceus.errors import LynceusError
 from lynceus.jobfile.stored_study import job_and_problem
 from lynceus.library.find import check_unchanged
 from lynceus.library.outages import noted_outage
 from lynceus.library.workers import worker_left
+from lynceus.problem.problem import Problem
 from lynceus.storage.serialization import DamagedRecordError, reading
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage
 from lynceus.storage.sql.totals import Totals
+from lynceus.trial.incumbents import incumbent
+from lynceus.trial.outcome import End, Observations
 
 _NOTHING = Totals(settled=0, stopped_early=0, failed=0, running=0, spent_usd=0.0, reserved_usd=0.0)
 """Of a study that cannot be read."""
 
 
 def stored_overview(storage: Storage, record: StudyRecord) -> StudyOverview:
-    """The overview of a study. The saving is known only when the baseline was measured."""
+    """The overview of a study. The saving is known only when the baseline's cost was measured or given."""
     if record.damage is not None:
         raise DamagedRecordError(record.damage)
-    job, problem = job_and_problem(record)
+    _, problem = job_and_problem(record)
     check_unchanged(record, problem)
-    baseline = None if job.spec.baseline is None else problem.space.row(job.spec.baseline)
+    problem = problem.with_budget(problem.budget.usd + record.added_usd, record.added_trials)
     runs = storage.comparable_runs(record.name, problem.metrics)
     return StudyOverview(
         **_stored_fields(storage, record),
-        budget_usd=problem.budget.usd + record.added_usd,
-        **problem_fields(problem, runs, baseline),
+        budget_usd=problem.budget.usd,
+        **problem_fields(problem, runs, _best(storage, record, problem, runs)),
         note=noted_outage(storage, record),
     )
+
+
+def _best(storage: Storage, record: StudyRecord, problem: Problem, runs: Observations) -> Best | None:
+    """The best configuration. The policy is loaded only if it weighs runs against each other, or predicts."""
+    seen, kind = incumbent(problem, runs), _kind(record.policy.get("answer", "best-seen"))
+    confident = any(constraint.confidence is not None for constraint in problem.constraints)
+    if kind == "best-seen" and (seen is None or not confident):
+        return None if seen is None else Best.seen(problem, seen)
+    if kind == "best-believed" and not _kept_once(problem, runs):
+        return None
+    from lynceus.library.open_study import open_record  # these load policies and models
+    from lynceus.library.study_context import study_context
+
+    return study_context(open_record(storage, record)).best
+
+
+def _kept_once(problem: Problem, runs: Observations) -> bool:
+    """Whether a finished run has kept every constraint: then a policy that weighs runs has something to name."""
+    ended = (one for one in runs if one.outcome.end is End.FINISHED)
+    return any(problem.answer_value(one.row, one.outcome.seconds, one.outcome.metrics) is not None for one in ended)
+
+
+def _kind(part: object) -> object:
+    """The kind of a policy's part as it is stored: alone, or with fields."""
+    return part.get("kind") if isinstance(part, Mapping) else part
 
 
 def overview_or_note(storage: Storage, record: StudyRecord) -> StudyOverview:
@@ -69,6 +98,7 @@ def _known_fields(record: StudyRecord) -> dict[str, Any]:
         "reason": None if record.stopped is None else record.stopped.reason,
         "policy": str(record.policy.get("name", "")),
         "seed": record.seed,
+        "limit_changes": tuple(map(str, record.limit_changes)),
         "created_s": record.created_s,
         "worker_seen_s": record.seen_s,
     }

@@ -35,13 +35,15 @@ def study_line(storage: Storage, record: StudyRecord) -> Document:
 
 
 def listed_overview(storage: Storage, record: StudyRecord) -> StudyOverview:
-    """The overview of one study, with the predicted saving where the baseline was not measured."""
+    """The overview of one study, with the predicted saving where the baseline's cost was neither measured nor given."""
     found = overview_or_note(storage, record)
-    has_baseline = "baseline" in record.document.get("job", {})
+    has_baseline = any("baseline" in record.document.get(kind, {}) for kind in ("job", "problem"))
     if found.saving_measured or found.best_value is None or not has_baseline or record.settled > MOST_PREDICTED:
         return found
     try:
         best = answer(study_context(open_record(storage, record)))
     except DamagedRecordError as error:
         return replace(found, note=str(error))
-    return replace(found, saving=math.nan if best is None else best.saving)
+    if best is None:
+        return replace(found, saving=math.nan)
+    return replace(found, saving=best.saving, saving_interval=best.saving_interval)

@@ -13,7 +13,7 @@ stopped is worth P(T > its time).
 
 >>> noise = RunNoise()
 >>> once, twice = noise.belief(Runs((100.0,))), noise.belief(Runs((100.0, 100.0)))
->>> once.spread > twice.spread, twice.high_s - twice.low_s < 1.0
+>>> once.spread > twice.spread, once.doubt > 0.05 > twice.doubt
 (True, True)
 """
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -33,14 +34,14 @@ _SPREADS = (0.0005, 1.0)
 """Smallest and largest σ of the grid: 0.05 % is as good as none."""
 _COUNT = 32
 """Values of σ."""
-_PLACES = 320
-"""Values of f for each σ."""
+_PLACES = 160
+"""Values of f for each σ, evenly spaced over all runs."""
+_CENTRES, _NEAR = 5, 33
+"""Runs about which values of f are close together, and how many: where σ is small, f is close to most of the runs."""
 _REACH = 6.0
 """The grid of f ends so many σ beyond the runs."""
 _TAILS = 4.0
 """Degrees of freedom of the prior of f: a model that is wrong by far is then outvoted by the runs."""
-_QUIET = 0.01
-"""Where σ is below this, slow runs become rare, too: machines that repeat to the percent are quiet machines."""
 INTERVAL = 0.8
 """Probability of the interval that is reported."""
 
@@ -82,6 +83,11 @@ class Belief:
         return float((self.weight * np.exp(self._log_mean())).sum())
 
     @property
+    def typical_s(self) -> float:
+        """Expected time of a run that is not slow for a reason of its own: such reasons meet all configurations alike."""
+        return float((self.weight * np.exp(self.place + np.square(self.sigma) / 2)).sum())
+
+    @property
     def low_s(self) -> float:
         """Lower end of the interval of the mean time."""
         return self._quantile((1 - INTERVAL) / 2)
@@ -93,10 +99,17 @@ class Belief:
 
     @property
     def doubt(self) -> float:
-        """Standard deviation of the logarithm of the mean time."""
-        log_mean = self._log_mean()
-        centre = float((self.weight * log_mean).sum())
-        return math.sqrt(float((self.weight * np.square(log_mean - centre)).sum()))
+        """Standard deviation of the logarithm of the mean time, as far as another run can remove it.
+
+        Whether a few percent of the runs are slow is left out: dozens of runs would tell, one does not.
+        """
+        log_mean, variance = self._log_mean(), 0.0
+        for share in np.unique(self.share):
+            weight = np.where(self.share == share, self.weight, 0.0)
+            if (total := float(weight.sum())) > 0:
+                centre = float((weight * log_mean).sum()) / total
+                variance += float((weight * np.square(log_mean - centre)).sum())
+        return math.sqrt(variance)
 
     def chance(self, limit_s: float) -> float:
         """P(the next run takes at most `limit_s`)."""
@@ -158,26 +171,25 @@ class RunNoise:
         if prior is not None:
             standard = (place - prior[0]) / prior[1]
             log_weight = log_weight - 0.5 * (_TAILS + 1) * np.log1p(np.square(standard) / _TAILS)
-        log_weight = log_weight + self._learnt(others, sigma, share)
+        log_weight = log_weight + self._learnt(others)
         weight = np.exp(log_weight - log_weight.max())
         return Belief(place, sigma, share, weight / weight.sum(), self)
 
     def spread(self, configurations: Iterable[Runs]) -> float:
         """The median of σ after the runs of some configurations; only those that were repeated tell of it."""
-        sigma, share, log_weight = self._grid()
-        log_weight = log_weight + self._learnt(configurations, sigma, share)
+        sigma, _, log_weight = self._grid()
+        log_weight = log_weight + self._learnt(configurations)
         weight = np.exp(log_weight - log_weight.max())[:, 0]
         order = np.argsort(sigma[:, 0], kind="stable")
         reached = np.searchsorted(np.cumsum(weight[order]), 0.5 * weight.sum())
         return float(sigma[order[reached], 0])
 
-    def _learnt(self, configurations: Iterable[Runs], sigma: FloatArray, share: FloatArray) -> FloatArray:
+    def _learnt(self, configurations: Iterable[Runs]) -> FloatArray:
         """ln of the likelihood of repeated runs, whatever the typical times of their configurations `[g, 1]`."""
-        total = np.zeros_like(sigma)
+        total = np.zeros((2 * _COUNT, 1))
         for runs in configurations:
             if len(runs) > 1 and runs.finished:
-                joint = self._log_joint(runs, sigma, share)[1]
-                total = total + np.logaddexp.reduce(joint, axis=1, keepdims=True)
+                total = total + _marginal(self, runs)
         return total
 
     def _grid(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -186,9 +198,8 @@ class RunNoise:
         raw = np.exp(-0.5 * np.square((np.log(sigma) - self.log_spread[0]) / self.log_spread[1]))
         prior = (1 - self.none) * raw / raw.sum()
         prior[0] += self.none
-        quieter = np.square(sigma) / (np.square(sigma) + _QUIET**2)
         some, share = self.slow
-        shares = np.concatenate([np.zeros(_COUNT), share * quieter])
+        shares = np.repeat([0.0, share], _COUNT)
         weight = np.concatenate([(1 - some) * prior, some * prior])
         with np.errstate(divide="ignore"):
             return np.tile(sigma, 2)[:, np.newaxis], shares[:, np.newaxis], np.log(weight)[:, np.newaxis]
@@ -196,9 +207,7 @@ class RunNoise:
     def _log_joint(self, runs: Runs, sigma: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A grid of f `[g, p]`, and ln of the likelihood of the runs there times the width of a step."""
         known = np.log(np.maximum((*runs.finished, *runs.stopped), 1e-9))
-        low, high = known.min() - _REACH * sigma, known.max() + _REACH * sigma
-        place = low + (high - low) * np.linspace(0.0, 1.0, _PLACES)
-        total = np.log((high - low) / (_PLACES - 1)) + np.zeros_like(place)
+        place, total = _places(known, sigma)
         slower, width = self.log_slower
         wide = np.hypot(sigma, width)
         with np.errstate(divide="ignore"):
@@ -213,8 +222,29 @@ class RunNoise:
         return place, total
 
 
+@lru_cache(maxsize=256)
+def _marginal(noise: RunNoise, runs: Runs) -> FloatArray:
+    """ln of the likelihood of the runs of one configuration, whatever its typical time `[g, 1]`; several answers ask for it."""
+    sigma, share, _ = noise._grid()
+    joint = noise._log_joint(runs, sigma, share)[1]
+    return np.asarray(np.logaddexp.reduce(joint, axis=1, keepdims=True))
+
+
+def _places(known: FloatArray, sigma: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values of f for runs of these ln seconds, and ln of the width that each of them stands for, `[g, p]` both."""
+    low, high = known.min() - _REACH * sigma, known.max() + _REACH * sigma
+    even = low + (high - low) * np.linspace(0.0, 1.0, _PLACES)
+    centres = np.quantile(known, np.linspace(0.0, 1.0, min(len(known), _CENTRES)), method="nearest")
+    steps = np.linspace(-_REACH, _REACH, _NEAR)
+    near = (centres[:, np.newaxis] + sigma[:, :, np.newaxis] * steps).reshape(len(sigma), -1)
+    place = np.sort(np.concatenate([even, near], axis=1), axis=1)
+    gaps = np.diff(place, axis=1, prepend=place[:, :1], append=place[:, -1:])
+    with np.errstate(divide="ignore"):  # two values may be equal
+        return place, np.log((gaps[:, 1:] + gaps[:, :-1]) / 2)
+
+
 def runs_by_row(observations: Observations) -> dict[int, Runs]:
-    """The runs of every configuration; failed runs say nothing about its time."""
+    """The runs of every configuration. Failed runs tell nothing of its time, nor do those stopped before its fastest run ended."""
     found: dict[int, Runs] = {}
     for seen in observations:
         before, seconds = found.get(seen.row, Runs()), seen.outcome.seconds
@@ -222,4 +252,8 @@ def runs_by_row(observations: Observations) -> dict[int, Runs]:
             found[seen.row] = Runs((*before.finished, seconds), before.stopped)
         elif seen.outcome.end is End.TIMEOUT:
             found[seen.row] = Runs(before.finished, (*before.stopped, seconds))
+    for row, runs in found.items():
+        if runs.finished and runs.stopped:
+            fastest = min(runs.finished)
+            found[row] = Runs(runs.finished, tuple(stop for stop in runs.stopped if stop >= fastest))
     return found

@@ -205,7 +205,10 @@ def feasible_runs(problem: Problem, observations: Observations) -> list[tuple[in
 
 
 def expected_result(problem: Problem, order: Order) -> tuple[float, ...] | None:
-    """Seconds and metrics that the model expected of a pending run; None when no model was used."""
+    """Seconds and metrics that the model expected of a pending run; None when no model was used.
+
+    NaN for a metric that is constrained only since the run was ordered.
+    """
     expected = order.plan.expected
     if expected is None:
         return None
@@ -214,7 +217,8 @@ def expected_result(problem: Problem, order: Order) -> tuple[float, ...] | None:
         seconds = max(float(problem.run_costs.seconds_at(usd, np.asarray(order.row))), 0.0)
     else:
         seconds = math.exp(min(expected.mean[0], 700.0))
-    return (seconds, *expected.mean[1:])
+    metrics = expected.mean[1:]
+    return (seconds, *metrics, *[math.nan] * (len(problem.metrics) - len(metrics)))
 
 
 def _has_objective(problem: Problem, metrics: Mapping[str, float]) -> bool:

@@ -41,7 +41,7 @@ class BestBelieved:
         """A row; None while none is known."""
         if state.problem.deterministic:
             return BestSeen()(state, surrogate, seed)
-        best = believed_best(state, surrogate, self.noise, seed)
+        best = believed_best(state.problem, state.observations, surrogate, self.noise, seed)
         return None if best is None else best.row
 
 

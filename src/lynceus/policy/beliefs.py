@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
 
 from lynceus.models.interfaces import SupportsAccuratePrediction, Surrogate
+from lynceus.models.metric_noise import chance_to_keep, reported_by_row
 from lynceus.models.prediction import Prediction
 from lynceus.models.run_noise import Belief, RunNoise, Runs, runs_by_row
 from lynceus.models.state import State, feasible_runs
@@ -21,6 +23,10 @@ _MOST = 8
 """Configurations that are looked at closely; each needs a fit of the model without it."""
 _MANY = 200
 """With more observations than this, the runs of a configuration speak for themselves: fits would take long, and add little."""
+_TEACHERS = 24
+"""Other repeated configurations that teach the noise, those that ran most often."""
+_ENOUGH = 50
+"""Runs of one configuration that are weighed, the latest ones."""
 _RIVALS = 3
 """Admissible configurations among which the best is chosen: those behind them looked worse at a first glance."""
 
@@ -33,19 +39,23 @@ class Believed:
     belief: Belief
     value: float
     """Expected objective of a run, smaller is better."""
+    typical: float
+    """The same without the runs that are slow for a reason of their own: what the search compares other configurations with."""
     chance: float
     """P(a run keeps every constraint)."""
     admissible: bool
     """Whether every constraint is kept with the confidence that it demands, and together more often than not."""
 
 
-def believed_best(state: State, surrogate: Surrogate | None, noise: RunNoise, seed: int) -> Believed | None:
+def believed_best(
+    problem: Problem, observations: Observations, surrogate: Surrogate | None, noise: RunNoise, seed: int
+) -> Believed | None:
     """The best configuration with a finished run that kept every constraint; None while there is none.
 
     If none is sure enough of the constraints, the one that most probably keeps them.
     """
     found: list[Believed] = []
-    for one in _by_first_glance(state, surrogate, noise, seed):
+    for one in _Weighing(problem, observations, surrogate, noise, seed).by_first_glance():
         found.append(one)
         if sum(each.admissible for each in found) == _RIVALS:
             break
@@ -55,21 +65,90 @@ def believed_best(state: State, surrogate: Surrogate | None, noise: RunNoise, se
     return max(found, key=lambda one: one.chance, default=None)
 
 
-def believed(state: State, surrogate: Surrogate | None, noise: RunNoise, seed: int, row: int) -> Believed:
-    """What is believed of one configuration with a finished run."""
-    problem, runs = state.problem, runs_by_row(state.observations)
-    others = [each for other, each in runs.items() if other != row]
-    belief = noise.belief(runs[row], others, _predicted(state, surrogate, seed, row))
-    prediction = None
-    if problem.metric_constraints and surrogate is not None:
-        prediction = answering(surrogate)(state, seed)
-    chances = [_chance(problem, constraint, belief, row, prediction) for constraint in problem.constraints]
-    demanded = [constraint.confidence or 0.0 for constraint in problem.constraints]
-    together = belief.chance(float(problem.ceiling_s[row]))
-    for constraint, chance in zip(problem.constraints, chances, strict=True):
-        together *= chance if constraint.metric not in ("time", "cost") else 1.0
-    admissible = together >= 0.5 and all(chance >= least for chance, least in zip(chances, demanded, strict=True))
-    return Believed(row, belief, _value(problem, state, row, belief), together, admissible)
+def believed_of(row: int, problem: Problem, observations: Observations, noise: RunNoise, seed: int) -> Believed:
+    """What the runs alone, without a model, tell of a configuration with a finished run."""
+    return _Weighing(problem, observations, None, noise, seed).believed(row)
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighing:
+    """All runs of a study, to be weighed for one configuration after the other."""
+
+    problem: Problem
+    observations: Observations
+    surrogate: Surrogate | None
+    noise: RunNoise
+    seed: int
+
+    @cached_property
+    def runs(self) -> dict[int, Runs]:
+        """The runs of each configuration."""
+        return runs_by_row(self.observations)
+
+    @cached_property
+    def reported(self) -> dict[str, dict[int, list[float]]]:
+        """For each metric with a limit, what the finished runs of each configuration reported."""
+        return {
+            each.metric: reported_by_row(self.observations, each.metric) for each in self.problem.metric_constraints
+        }
+
+    def believed(self, row: int) -> Believed:
+        """What is believed of one configuration."""
+        problem = self.problem
+        repeated = (each for other, each in self.runs.items() if other != row and len(each) > 1 and each.finished)
+        teachers = sorted(repeated, key=len, reverse=True)[:_TEACHERS]
+        predicted = self._predicted(row)
+        belief = self.noise.belief(_latest(self.runs[row]), map(_latest, teachers), _log_seconds(predicted, row))
+        chances = [self._chance(constraint, belief, row, predicted) for constraint in problem.constraints]
+        demanded = [constraint.confidence or 0.0 for constraint in problem.constraints]
+        together = belief.chance(float(problem.ceiling_s[row]))
+        for constraint, chance in zip(problem.constraints, chances, strict=True):
+            together *= chance if constraint.metric not in ("time", "cost") else 1.0
+        admissible = together >= 0.5 and all(chance >= least for chance, least in zip(chances, demanded, strict=True))
+        value, typical = (self._value(row, seconds) for seconds in (belief.seconds, belief.typical_s))
+        return Believed(row, belief, value, typical, together, admissible)
+
+    def _predicted(self, row: int) -> Prediction | None:
+        """What the model predicts from all configurations but one; None without a model, or with very many runs."""
+        others = tuple(seen for seen in self.observations if seen.row != row)
+        if self.surrogate is None or not 0 < sum(seen.target is not None for seen in others) <= _MANY:
+            return None
+        return self.surrogate(State.present(self.problem, others), self.seed)
+
+    def _chance(self, constraint: Constraint, belief: Belief, row: int, predicted: Prediction | None) -> float:
+        """P(a run keeps one constraint)."""
+        problem = self.problem
+        if constraint.metric == "time":
+            return belief.chance(constraint.bound)
+        if constraint.metric == "cost":
+            return belief.chance(float(problem.run_costs.seconds_at(np.asarray(constraint.bound), np.asarray(row))))
+        reported = self.reported[constraint.metric]
+        if row not in reported:
+            return 1.0  # an infinite value that kept the limit: there is no more to be said of it
+        repeated = (values for other, values in reported.items() if other != row and len(values) > 1)
+        teachers = [values[-_ENOUGH:] for values in sorted(repeated, key=len, reverse=True)[:_TEACHERS]]
+        typical = [float(np.mean(values)) for values in reported.values()]
+        prior = None
+        if predicted is not None and len(reported) > 1:
+            index = 1 + problem.metrics.index(constraint.metric)
+            prior = float(predicted.mean[0, row, index]), float(predicted.std[0, row, index])
+        return chance_to_keep(constraint, reported[row][-_ENOUGH:], teachers, typical, prior)
+
+    def _value(self, row: int, seconds: float) -> float:
+        """The objective of a run of so many seconds; a metric as it was seen on average."""
+        if self.problem.kind != "metric":
+            return self.problem.value(row, seconds, {})
+        return float(np.mean([value for seen, value in feasible_runs(self.problem, self.observations) if seen == row]))
+
+    def by_first_glance(self) -> Iterator[Believed]:
+        """Configurations that kept every constraint once, in the order of the mean of their runs."""
+        problem = self.problem
+        seen: dict[int, float] = {}
+        for row, value in feasible_runs(problem, self.observations):
+            if row not in seen or problem.kind == "metric":
+                seen[row] = value if problem.kind == "metric" else problem.value(row, _typical_s(self.runs[row]), {})
+        for row in sorted(seen, key=lambda each: seen[each])[:_MOST]:
+            yield self.believed(row)
 
 
 def with_believed_incumbent(state: State, best: Believed | None) -> State:
@@ -79,7 +158,7 @@ def with_believed_incumbent(state: State, best: Believed | None) -> State:
     """
     if best is None:
         return state
-    value = best.value if best.admissible else math.nan
+    value = best.typical if best.admissible else math.nan
     return replace(state, best=np.array([value]), margin=math.exp(best.belief.spread))
 
 
@@ -109,14 +188,9 @@ def answering(surrogate: Surrogate) -> Surrogate:
     return surrogate.accurate() if isinstance(surrogate, SupportsAccuratePrediction) else surrogate
 
 
-def _by_first_glance(state: State, surrogate: Surrogate | None, noise: RunNoise, seed: int) -> Iterator[Believed]:
-    """Configurations that kept every constraint once, in the order of the mean of their runs."""
-    problem, runs = state.problem, runs_by_row(state.observations)
-    seen: dict[int, float] = {}
-    for row, value in feasible_runs(problem, state.observations):
-        seen[row] = value if problem.kind == "metric" else problem.value(row, _typical_s(runs[row]), {})
-    for row in sorted(seen, key=lambda each: seen[each])[:_MOST]:
-        yield believed(state, surrogate, noise, seed, row)
+def _latest(runs: Runs) -> Runs:
+    """The latest runs: beyond some, more of them tell nothing new."""
+    return Runs(runs.finished[-_ENOUGH:], runs.stopped[-_ENOUGH:])
 
 
 def _typical_s(runs: Runs) -> float:
@@ -124,27 +198,8 @@ def _typical_s(runs: Runs) -> float:
     return float(np.exp(np.mean(np.log(np.maximum((*runs.finished, *runs.stopped), 1e-9)))))
 
 
-def _predicted(state: State, surrogate: Surrogate | None, seed: int, row: int) -> tuple[float, float] | None:
-    """Mean and std of ln seconds that the model predicts of a row from all others; None without a model of time."""
-    others = State.present(state.problem, tuple(seen for seen in state.observations if seen.row != row))
-    if surrogate is None or not 0 < len(others.rows) <= _MANY:
+def _log_seconds(predicted: Prediction | None, row: int) -> tuple[float, float] | None:
+    """Mean and std of ln seconds that are predicted of a row; None without a model of them."""
+    if predicted is None or predicted.form != "log time":
         return None
-    prediction = surrogate(others, seed)
-    if prediction.form != "log time":
-        return None
-    return float(prediction.mean[0, row, 0]), max(float(prediction.std[0, row, 0]), 1e-3)
-
-
-def _chance(problem: Problem, constraint: Constraint, belief: Belief, row: int, prediction: Prediction | None) -> float:
-    """P(a run keeps one constraint); metrics as the model predicts them, or as they were seen where there is none."""
-    if constraint.metric == "time":
-        return belief.chance(constraint.bound)
-    if constraint.metric == "cost":
-        return belief.chance(float(problem.run_costs.seconds_at(np.asarray(constraint.bound), np.asarray(row))))
-    return 1.0 if prediction is None else float(prediction.meets(constraint, problem)[0, row])
-
-
-def _value(problem: Problem, state: State, row: int, belief: Belief) -> float:
-    if problem.kind != "metric":
-        return problem.value(row, belief.seconds, {})
-    return float(np.mean([value for seen, value in feasible_runs(problem, state.observations) if seen == row]))
+    return float(predicted.mean[0, row, 0]), max(float(predicted.std[0, row, 0]), 1e-3)

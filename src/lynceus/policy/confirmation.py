@@ -18,6 +18,7 @@ from lynceus.policy.beliefs import Believed, believed_best
 from lynceus.policy.interfaces import Confirm
 from lynceus.policy.orders import order_for
 from lynceus.policy.policy import Policy
+from lynceus.policy.reopened_rows import was_stopped
 from lynceus.policy.retries import RetryRules
 from lynceus.problem.problem import Problem
 from lynceus.trial.incumbents import incumbent
@@ -48,14 +49,18 @@ class RepeatBest:
 
     share: float = 0.15
     """The most that all runs from the first repetition on may cost, as a share of what the search had cost before."""
+    first: float = 0.25
+    """The same for the first repetition alone, which tells whether runs differ at all: a short search could not pay it otherwise."""
     doubt: float = 0.05
     """Repeat while the standard deviation of the logarithm of its mean time is above this: 5 % of its cost."""
     most: int = 5
     """Repetitions at most, also where they cost next to nothing."""
 
     def __post_init__(self) -> None:
-        if min(self.share, self.doubt, self.most) < 0:
-            raise ValueError(f"share {self.share}, doubt {self.doubt} and most {self.most} must not be negative")
+        if min(self.share, self.first, self.doubt, self.most) < 0:
+            raise ValueError(
+                f"share {self.share}, first {self.first}, doubt {self.doubt} and most {self.most} must not be negative"
+            )
 
     def __call__(self, state: State, best: Believed) -> Plan | None:
         """The next repetition; None when there is no doubt, or not enough money."""
@@ -73,7 +78,9 @@ class RepeatBest:
         """Whether a run of so many dollars fits into the share, after those that were made since the first repetition."""
         first = next((place for place, seen in enumerate(observations) if _repeats(seen)), len(observations))
         searched = sum(seen.outcome.charged_usd for seen in observations[:first])
-        return sum(seen.outcome.charged_usd for seen in observations[first:]) + usd <= self.share * searched
+        since = sum(seen.outcome.charged_usd for seen in observations[first:])
+        share = self.share if first < len(observations) else max(self.first, self.share)
+        return since + usd <= share * searched
 
 
 def own_confirmation(problem: Problem, policy: Policy, rules: RetryRules) -> Confirm | None:
@@ -112,32 +119,63 @@ def confirmation(
         plan = None if best is None else own(state, best)
         return None if plan is None else _repeated(state, plan)
     done = sum(map(_repeats, observations))
-    known = incumbent(problem, observations)
-    if done >= (rules.confirm_best or 0) or known is None:
+    if done >= (rules.confirm_best or 0):
         return None
+    row = _best_row(state, policy, seed)
     why = f"confirms the best ({done + 1} of {rules.confirm_best})"
-    return _repeated(state, Plan(known.row, why=why, stoppable=False, purpose=Purpose.CONFIRM))
+    return None if row is None else _repeated(state, Plan(row, why=why, stoppable=False, purpose=Purpose.CONFIRM))
+
+
+def _best_row(state: State, policy: Policy, seed: int) -> int | None:
+    """The configuration that the study would name as its best one: a policy that weighs all runs may prefer another than the incumbent."""
+    if isinstance(policy.answer, BestBelieved) and not state.problem.deterministic:
+        best = believed_incumbent(state, policy, seed)
+        return None if best is None else best.row
+    known = incumbent(state.problem, state.observations)
+    return None if known is None else known.row
 
 
 def believed_incumbent(state: State, policy: Policy, seed: int) -> Believed | None:
     """The best configuration by what the policy believes of noise."""
     noise = policy.answer.noise if isinstance(policy.answer, BestBelieved) else RunNoise()
-    return believed_best(state, policy.surrogate, noise, seed)
+    return believed_best(state.problem, state.observations, policy.surrogate, noise, seed)
 
 
 def search_is_over(
-    problem: Problem, policy: Policy, observations: Observations, rules: RetryRules, order: Order, *, seed: int
+    problem: Problem,
+    policy: Policy,
+    observations: Observations,
+    rules: RetryRules,
+    order: Order,
+    *,
+    seed: int,
+    resumed_at: int = 0,
 ) -> bool:
     """Whether the search may not order this run any more, because the best configuration is being repeated already.
 
-    After the first repetition, the rest of the share is for further ones; only if no configuration is sure enough of the constraints, it
-    is for the search for one.
+    After the first repetition, the rest of the share is for further ones. It is for the search only while no configuration is sure enough
+    of the constraints, and for configurations that were stopped because the best one had seemed better than it is. A user who resumes the
+    study (`resumed_at`) wants the search to go on: repetitions before count no longer.
     """
     own = own_confirmation(problem, policy, rules)
-    if own is None or order.plan.purpose is not Purpose.SEARCH or not any(map(_repeats, observations)):
+    if own is None or order.plan.purpose is not Purpose.SEARCH or not any(map(_repeats, observations[resumed_at:])):
         return False
+    state = State.present(problem, observations)
+    best = believed_incumbent(state, policy, seed)
+    wanted = best is not None and (not best.admissible or was_stopped(state, order.row))
+    return not (wanted and own.affords(observations, order.plan.usd))
+
+
+def repeated_reason(problem: Problem, policy: Policy, observations: Observations, *, seed: int) -> str:
+    """Why the search is over after repetitions: the answer was repeated, or repetitions of another configuration made it the answer."""
+    rows = [seen.row for seen in observations if _repeats(seen)]
     best = believed_incumbent(State.present(problem, observations), policy, seed)
-    return best is None or best.admissible or not own.affords(observations, order.plan.usd)
+    if best is None or not rows or best.row in rows:
+        return "the best configuration was repeated"
+    before, now = (
+        " ".join(f"{name}={value}" for name, value in problem.space.point(row).items()) for row in (rows[-1], best.row)
+    )
+    return f"{before} was repeated, and {now} is now believed to be better; a repetition of it is not worth its cost"
 
 
 def _repeated(state: State, plan: Plan) -> Order | None:

@@ -36,8 +36,9 @@ within a factor of e^0.5; time falls with the price to the power of −0.5 ± 0.
 CAPPED = Timeout(IncumbentTimeout(first_runs_too=True), TruncatedMean())
 """Every run, the first included, is stopped at the deadline or at the incumbent's cost. The process treats its time as a lower bound."""
 
-WORTHWHILE = GittinsStop(future_runs=100.0, patience=3)
-"""Stop when, three times in a row, one more dollar of search was expected to save less than a dollar over the next hundred runs."""
+WORTHWHILE = GittinsStop(future_runs=100.0, patience=3, gives_up=True)
+"""Stop when, three times in a row, one more dollar of search was expected to save less than a dollar over the next hundred runs; or, while
+no run has met the constraints, to find one that does with a chance that is worth less than a dollar."""
 
 AHEAD = TopRows(16)
 """The rows from which a path is planned when runs are few."""

@@ -70,7 +70,7 @@ class Confirm(Protocol):
 
     @property
     def share(self) -> float:
-        """The most that runs from the first repetition on may cost, as a share of what the search had cost before."""
+        """The most that repetitions may cost, as a share of what the search has cost."""
 
     def affords(self, observations: Observations, usd: float) -> bool:
         """Whether a run of so many dollars still fits into that share."""

@@ -13,14 +13,18 @@ import numpy as np
 
 from lynceus.models.state import State
 from lynceus.policy.answer import BestBelieved
+from lynceus.policy.baseline_run import baseline_order
 from lynceus.policy.beliefs import believed_best, cautious, noise_was_seen, with_believed_incumbent
-from lynceus.policy.confirmation import confirmation, held_for_confirmation, search_is_over
+from lynceus.policy.confirmation import confirmation, held_for_confirmation, repeated_reason, search_is_over
+from lynceus.policy.limit_changes import under_present_limits
 from lynceus.policy.orders import ROUNDING, affordable_seconds, order_for
 from lynceus.policy.policy import Policy
+from lynceus.policy.reopened_rows import with_reopened_rows
 from lynceus.policy.retries import RetryRules, on_demand_move, pause_reason, with_retries
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_duration, format_money
 from lynceus.space.column import BoolArray
+from lynceus.trial.limit_change import present_problem
 from lynceus.trial.order import Order, Plan, Purpose
 from lynceus.trial.outcome import End, Observation, Observations, Outcome, TrainingTarget, beyond_reservation
 from lynceus.trial.record import Record, RequestedState
@@ -49,9 +53,10 @@ def next_step(
 ) -> Step:
     """The next run of a study, or the reason why there is none.
 
-    First come the user's requests and the queue, then runs that move to on-demand machines, then what the policy chooses, and last the
-    confirmation of the incumbent. `elapsed_s` is the study's age where the record does not count the time worked. `slots` is the number
-    of runs that could start now, this one included: a run without a timeout gets its fair share of the money left.
+    First come the user's requests, a baseline that is to be measured and the queue, then runs that move to on-demand machines, then what
+    the policy chooses, and last the confirmation of the incumbent. `elapsed_s` is the study's age where the record does not count the
+    time worked. `slots` is the number of runs that could start now, this one included: a run without a timeout gets its fair share of the
+    money left.
     """
     if slots < 1:
         raise ValueError(f"a run was asked for with {slots} slots; it needs one")
@@ -62,14 +67,19 @@ def next_step(
     if (explanation := pause_reason(record.observations, record.resumed_at, rules)) is not None:
         reason = f"{explanation}; look at them, then resume"
         return Step(Stopped(StopReason.PAUSED, reason), record.queue)
+    problem = present_problem(problem, record.limit_changes)
     elapsed_s = elapsed_s if record.active_s is None else record.active_s
     slots = max(slots, rules.parallel - len(record.open_runs))
-    whole = _with_budget(problem, problem.budget.usd + record.added_usd)
-    observations = with_retries(record.observations, rules)
+    whole = problem.with_budget(problem.budget.usd + record.added_usd, record.added_trials)
+    observations = under_present_limits(
+        with_retries(record.observations, rules, record.resumed_at), record.limit_changes
+    )
     decision, queue = _search_step(whole, policy, rules, record, observations, seed, elapsed_s, slots)
-    if isinstance(decision, Order) and search_is_over(whole, policy, observations, rules, decision, seed=seed):
-        decision = Stopped(StopReason.CONVERGED, "the best configuration was repeated")
-    if isinstance(decision, Stopped) and not record.open_runs and budget_stop(whole, record.started, elapsed_s) is None:
+    if isinstance(decision, Order) and search_is_over(
+        whole, policy, observations, rules, decision, seed=seed, resumed_at=record.resumed_at
+    ):
+        decision = Stopped(StopReason.CONVERGED, repeated_reason(whole, policy, observations, seed=seed))
+    if isinstance(decision, Stopped) and not record.open_runs and budget_stop(whole, record.ordered, elapsed_s) is None:
         decision = confirmation(whole, policy, observations, rules, seed=seed) or decision
     return Step(decision, queue)
 
@@ -86,10 +96,13 @@ def _search_step(
 ) -> tuple[Order | Stopped, tuple[int, ...]]:
     """The next run before any confirmation, and the queue that is left."""
     held = held_for_confirmation(problem, policy, observations, rules)
-    if (over := budget_stop(problem, record.started + held.trials, elapsed_s)) is not None:
+    if (over := budget_stop(problem, record.ordered + held.trials, elapsed_s)) is not None:
         return over, record.queue
-    search = _with_budget(problem, problem.budget.usd - held.usd)
+    search = problem.with_budget(problem.budget.usd - held.usd)
     state = _with_noise(State.present(search, observations, record.pending), policy, seed)
+    state = with_reopened_rows(state, policy, record.limit_changes, slots)
+    if (first := baseline_order(state, policy, slots)) is not None:
+        return first, record.queue
     queued, queue = _queued(state, record.queue, slots)
     moved = None if queued is not None else on_demand_move(problem, record.observations, record.pending, rules)
     if queued is not None:
@@ -109,7 +122,7 @@ def _with_noise(state: State, policy: Policy, seed: int) -> State:
     if problem.deterministic or not isinstance(policy.answer, BestBelieved) or not noise_was_seen(observations):
         return state
     noise = policy.answer.noise
-    best = believed_best(State.present(problem, observations), policy.surrogate, noise, seed)
+    best = believed_best(problem, observations, policy.surrogate, noise, seed)
     cautious_state = State.present(cautious(problem, noise, observations), observations, state.pending)
     return with_believed_incumbent(cautious_state, best)
 
@@ -141,10 +154,10 @@ def observe(
     return Observation(order, outcome, target)
 
 
-def budget_stop(problem: Problem, started: int, elapsed_s: float) -> Stopped | None:
+def budget_stop(problem: Problem, ordered: int, elapsed_s: float) -> Stopped | None:
     """Why no run may start any more: the trials or the wall clock of the budget are used up."""
     budget = problem.budget
-    if budget.trials is not None and started >= budget.trials:
+    if budget.trials is not None and ordered >= budget.trials:
         return Stopped(StopReason.TRIALS, f"all {budget.trials} trials of the budget were used")
     if budget.wall_clock_s is not None and elapsed_s >= budget.wall_clock_s:
         return Stopped(
@@ -215,7 +228,3 @@ def _planned(state: State, policy: Policy, plan: Plan, slots: int) -> Order:
     wanted_s = policy.timeout.rule(state, plan)
     affordable = affordable_seconds(state, slots if math.isinf(wanted_s) else 1)
     return order_for(state, plan, min(wanted_s, float(affordable[plan.row])))
-
-
-def _with_budget(problem: Problem, usd: float) -> Problem:
-    return problem if usd == problem.budget.usd else problem.with_budget(usd)

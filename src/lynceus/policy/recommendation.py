@@ -8,12 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lynceus.models.run_noise import RunNoise
 from lynceus.models.state import State, feasible_runs
-from lynceus.policy.answer import BestBelieved
-from lynceus.policy.beliefs import Believed, answering, believed_best
+from lynceus.models.trees import Trees
+from lynceus.policy.answer import BestBelieved, BestSeen, confident
+from lynceus.policy.beliefs import Believed, answering, believed_best, believed_of
 from lynceus.policy.policy import Policy
 from lynceus.problem.problem import Problem
 from lynceus.trial.outcome import End, Observations
+
+MANY_RUNS = 1000
+"""Runs above which regression trees answer, whatever model the policy has: a Gaussian process would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +43,41 @@ class Recommendation:
     stopped_early: int
     cost_interval_usd: tuple[float, float] | None = None
     """Where the mean cost of a run lies with a probability of 80 %; None where runs do not differ, or nothing is believed of it."""
+    reaches_confidence: bool = True
+    """Whether it keeps every constraint with the confidence that it demands, and all of them more often than not, by all that is believed;
+    otherwise no configuration does, and this is the nearest one."""
     noise: float | None = None
     """Expected standard deviation of the logarithm of a run's time: 0.1 means that runs differ by about 10 %; None as above."""
 
 
 def recommend(problem: Problem, policy: Policy, observations: Observations, *, seed: int) -> Recommendation | None:
     """The policy's answer after `observations`; None when no configuration is known to keep the constraints."""
+    found = best_configuration(problem, policy, observations, seed=seed)
+    if found is None or not math.isnan(found.probability) or policy.surrogate is None:
+        return found
     state = State.present(problem, observations)
-    best = None
+    if not len(state.rows):
+        return found
+    prediction = answering(policy.surrogate)(state, seed)
+    return replace(found, probability=float(prediction.feasible(problem)[0, found.row]))
+
+
+def best_configuration(
+    problem: Problem, policy: Policy, observations: Observations, *, seed: int
+) -> Recommendation | None:
+    """The answer without the probability where the choice does not need it: quick also for thousands of trials.
+
+    This is the one place that decides which configuration is the best one. Every command, property and page shows it.
+    """
     if isinstance(policy.answer, BestBelieved) and not problem.deterministic:
-        best = believed_best(state, policy.surrogate, policy.answer.noise, seed)
-    row = policy.answer(state, policy.surrogate, seed) if best is None else best.row
-    if row is None:
+        best = believed_best(problem, observations, policy.surrogate, policy.answer.noise, seed)
+        found = None if best is None else _believed(problem, best)
+    else:
+        state = State.present(problem, observations)
+        row = policy.answer(state, policy.surrogate, seed)
+        found = None if row is None else _seen_or_predicted(state, policy, seed, row)
+    if found is None:
         return None
-    found = _seen_or_predicted(state, policy, seed, row) if best is None else _believed(problem, best)
     return replace(
         found,
         value=-found.value if problem.objective.maximise else found.value,
@@ -59,6 +85,20 @@ def recommend(problem: Problem, policy: Policy, observations: Observations, *, s
         trials=len(observations),
         stopped_early=sum(seen.outcome.end is End.TIMEOUT for seen in observations),
     )
+
+
+def runs_decide(problem: Problem, policy: Policy) -> bool:
+    """Whether the answer of a policy is the incumbent, the best run by its value alone: then it needs no model."""
+    answer = policy.answer
+    seen = isinstance(answer, BestSeen) or (isinstance(answer, BestBelieved) and problem.deterministic)
+    return seen and (policy.surrogate is None or all(each.confidence is None for each in problem.constraints))
+
+
+def answering_policy(policy: Policy, observations: Observations) -> Policy:
+    """The policy that answers questions: its own, with a quicker model when there are many runs."""
+    if policy.surrogate is None or len(observations) <= MANY_RUNS:
+        return policy
+    return replace(policy, surrogate=Trees())
 
 
 def _believed(problem: Problem, best: Believed) -> Recommendation:
@@ -75,6 +115,7 @@ def _believed(problem: Problem, best: Believed) -> Recommendation:
         spent_usd=0.0,
         trials=0,
         stopped_early=0,
+        reaches_confidence=best.admissible,
         cost_interval_usd=(problem.cost(row, belief.low_s), problem.cost(row, belief.high_s)),
         noise=belief.spread,
     )
@@ -83,7 +124,6 @@ def _believed(problem: Problem, best: Believed) -> Recommendation:
 def _seen_or_predicted(state: State, policy: Policy, seed: int, row: int) -> Recommendation:
     """A row by its best run, or by a prediction where it has none."""
     problem, observations, model = state.problem, state.observations, policy.surrogate
-    prediction = answering(model)(state, seed) if model is not None and len(state.rows) else None
     measured = [value for seen, value in feasible_runs(problem, observations) if seen == row]
     if measured:
         value = min(measured)
@@ -92,12 +132,13 @@ def _seen_or_predicted(state: State, policy: Policy, seed: int, row: int) -> Rec
                 [seen.outcome.seconds for seen in observations if seen.row == row and seen.outcome.end is End.FINISHED]
             )
         )
-    elif prediction is None:
+    elif model is None or not len(state.rows):
         raise ValueError(f"row {row} was recommended without a measurement and without a model")
     else:
+        prediction = answering(model)(state, seed)
         value = float(prediction.objective(problem)[0, row])
         seconds = float(prediction.seconds(problem)[0, row])
-    probability = math.nan if prediction is None else float(prediction.feasible(problem)[0, row])
+    sure, chance = _sure(state, policy, seed, row)
     return Recommendation(
         row=row,
         params=problem.space.point(row),
@@ -105,8 +146,24 @@ def _seen_or_predicted(state: State, policy: Policy, seed: int, row: int) -> Rec
         value=value,
         seconds=seconds,
         cost_usd=problem.cost(row, seconds),
-        probability=1.0 if measured and problem.deterministic else probability,
+        probability=1.0 if measured and problem.deterministic else chance,
         spent_usd=0.0,
         trials=0,
         stopped_early=0,
+        reaches_confidence=sure or (bool(measured) and problem.deterministic),
     )
+
+
+def _sure(state: State, policy: Policy, seed: int, row: int) -> tuple[bool, float]:
+    """Whether a row keeps the constraints with the confidence that they demand, and the chance; NaN where no confidence is demanded.
+
+    Without a model, what is believed after its runs tells it.
+    """
+    problem, model = state.problem, policy.surrogate
+    if problem.deterministic or all(constraint.confidence is None for constraint in problem.constraints):
+        return True, math.nan
+    if model is not None:
+        prediction = answering(model)(state, seed)
+        return bool(confident(prediction, state)[row]), float(prediction.feasible(problem)[0, row])
+    best = believed_of(row, problem, state.observations, RunNoise(), seed)
+    return best.admissible, best.chance

@@ -40,19 +40,23 @@ class RetryRules:
             raise InputError(f"trial: parallel is {self.parallel}; give at least 1.")
 
 
-def with_retries(observations: Observations, rules: RetryRules) -> Observations:
+def with_retries(observations: Observations, rules: RetryRules, resumed_at: int = 0) -> Observations:
     """The observations with the reason of every failure as the policy should treat it.
 
     A failure that may be retried reads as infra: the row is open again, nothing is learnt. One whose retries are used up closes its
-    row: as the configuration's fault when it was, otherwise like a decision of the user, from which nothing is learnt.
+    row: as the configuration's fault when it was, otherwise like a decision of the user, from which nothing is learnt. Failures of the
+    job that made the study pause, before it was last resumed, do not count: the user has mended the job since.
     """
     if not any(seen.outcome.end is End.FAILED for seen in observations):
         return observations
     failures: Counter[tuple[int, int]] = Counter()
+    mended = _mended(observations, rules, resumed_at)
     read: list[Observation] = []
-    for seen in observations:
+    for place, seen in enumerate(observations):
         reason = seen.outcome.reason
-        if reason is not None and reason is not FailureReason.USER:
+        if place in mended:
+            seen = replace(seen, outcome=replace(seen.outcome, reason=FailureReason.INFRA))
+        elif reason is not None and reason is not FailureReason.USER:
             blamed = reason.blames_configuration
             retries = rules.retries_job if blamed else rules.retries_infra
             kind = _BLAMED if blamed else _INFRA
@@ -65,6 +69,20 @@ def with_retries(observations: Observations, rules: RetryRules) -> Observations:
                 seen = replace(seen, outcome=replace(seen.outcome, reason=effective))
         read.append(seen)
     return tuple(read)
+
+
+def _mended(observations: Observations, rules: RetryRules, resumed_at: int) -> set[int]:
+    """Places of failures of the job, among so many failures in a row that the study paused, before it was last resumed."""
+    mended: set[int] = set()
+    streak: list[int] = []
+    for place, seen in enumerate(observations[:resumed_at]):
+        reason = seen.outcome.reason
+        if reason is FailureReason.PREEMPTED:
+            continue
+        streak = [] if seen.outcome.end is not End.FAILED or reason is FailureReason.USER else [*streak, place]
+        if rules.max_failures and len(streak) >= rules.max_failures:
+            mended.update(one for one in streak if observations[one].outcome.reason is FailureReason.JOB)
+    return mended
 
 
 def pause_reason(observations: Observations, resumed_at: int, rules: RetryRules) -> str | None:

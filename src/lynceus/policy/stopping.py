@@ -9,9 +9,11 @@ import numpy as np
 
 from lynceus.models.state import State, feasible_runs
 from lynceus.policy.interfaces import Stop
+from lynceus.problem.future_use import format_count, future_count, plural
+from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_money
 from lynceus.trial.order import Plan, Purpose
-from lynceus.trial.outcome import Observation
+from lynceus.trial.outcome import End, Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +96,17 @@ class FutureUses:
     """The result will be used n more times: stop when the relative expected improvement is under 1/(n + 1)."""
 
     runs: int
+    """Where the problem does not say how often the result will be used."""
 
     def __call__(self, state: State, plan: Plan | None) -> str | None:
         """A reason when one more exploration run cannot pay for itself."""
-        relative = relative_improvement(state, plan)
-        if relative is None or relative >= 1.0 / (self.runs + 1):
+        relative, uses = relative_improvement(state, plan), future_count(state.problem.future, self.runs)
+        if relative is None or relative >= 1.0 / (uses + 1):
             return None
-        return f"the largest expected improvement, {relative:.2%} of the incumbent, does not pay for itself over {self.runs} future runs"
+        return (
+            f"the largest expected improvement, {relative:.2%} of the incumbent, does not pay for itself over "
+            f"{future_text(state.problem, uses)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +115,11 @@ class TotalBudget:
 
     usd: float
     runs: int
+    """Where the problem does not say how often the result will be used."""
 
     def __call__(self, state: State, plan: Plan | None) -> str | None:
         """A reason when further exploration would use the budget of the production runs."""
+        uses = future_count(state.problem.future, self.runs)
         runs = feasible_runs(state.problem, state.observations)
         if not runs:
             return None
@@ -122,9 +130,10 @@ class TotalBudget:
             if seen.row == row and seen.outcome.end == "finished"
         )
         spent = sum(seen.outcome.charged_usd for seen in state.observations)
-        if (self.runs + 1) * cost + spent <= self.usd:
+        if (uses + 1) * cost + spent <= self.usd:
             return None
-        return f"{format_money(spent)} spent and {self.runs} runs at {format_money(cost)} reach the total of {format_money(self.usd)}"
+        later = f"{format_count(uses)} runs at {format_money(cost)}"
+        return f"{format_money(spent)} spent and {later} reach the total of {format_money(self.usd)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +153,99 @@ class GittinsStop:
 
     g(x) solves E[(g − C)⁺] = λ·E[charge]. The left side grows with g, so g(x) ≥ C* is the same as EI(x) ≤ λ·E[charge(x)], and the
     largest improvement per expected dollar decides without a root (Weitzman 1979; Xie et al. 2025): every future run saves it once.
+
+    While no run has met the constraints there is no C*. Then a box holds a configuration that meets them, or nothing. The user pays for
+    every future run of the job, so a first such configuration is worth as much, and opening a box pays off while P(feasible)·worth >
+    E[charge]. Models are sure of what lies between and beyond runs, and jobs have cliffs: with a probability of `MISLED` the model is wrong
+    about all that did not run. Then a run meets the constraints with the probability 1/(n + 2), after n runs that did not (Laplace).
     """
 
     future_runs: float = 100.0
-    """How often the result will be used: 1/λ."""
+    """How often the result will be used (1/λ), where the problem does not say it."""
     patience: int = 1
     """How many plans in a row must agree, because a model may be wrong once."""
+    gives_up: bool = False
+    """Also stop while no run has met the constraints, when none is likely to at a price worth paying."""
 
     def __call__(self, state: State, plan: Plan | None) -> str | None:
         """A reason when a run is expected to cost more than it will ever save."""
-        if np.isnan(state.best[0]) or plan is None:
+        if plan is None:
             return None
-        searched = [seen.order.plan for seen in state.observations if seen.order.plan.purpose is not Purpose.CONFIRM]
-        earlier = searched[-self.patience + 1 :] if self.patience > 1 else []
-        rates = [each.best_rate for each in (*earlier, plan)]
-        if len(rates) < self.patience or not all(self.future_runs * rate <= 1.0 for rate in rates):
+        if np.isnan(state.best[0]):
+            return self._hopeless(state, plan) if self.gives_up else None
+        plans, uses = self._last_plans(state, plan), future_count(state.problem.future, self.future_runs)
+        if not self._agree([uses * each.best_rate for each in plans]):
             return None
-        saved = f"{self.future_runs * plan.best_rate:.2g}"
-        return f"one more dollar of search would save ${saved} over {self.future_runs:g} future runs"
+        gain = _gain_text(state.problem, uses * plan.best_rate)
+        return f"one more dollar of search would {gain} over {future_text(state.problem, uses)}"
+
+    def _hopeless(self, state: State, plan: Plan) -> str | None:
+        """A reason when no configuration is likely enough to meet the constraints."""
+        problem, uses = state.problem, future_count(state.problem.future, self.future_runs)
+        worth_usd, by_chance = uses * _usd_of_a_use(state), _blind_rate(state)
+        earned = [worth_usd * each.chance_rate for each in self._last_plans(state, plan)]
+        if not self._agree(earned) or not worth_usd * by_chance <= 1.0:
+            return None
+        return (
+            "no configuration is likely enough to meet the constraints: one more dollar of search would be worth "
+            f"{format_money(max(worth_usd * by_chance, earned[-1]))} over {future_text(problem, uses)}"
+        )
+
+    def _last_plans(self, state: State, plan: Plan) -> list[Plan]:
+        """This plan and the last ones before it, as many as must agree."""
+        plans = (seen.order.plan for seen in state.observations)
+        searched = [each for each in plans if each.purpose not in (Purpose.CONFIRM, Purpose.BASELINE)]
+        return [*(searched[-self.patience + 1 :] if self.patience > 1 else []), plan]
+
+    def _agree(self, earned: list[float]) -> bool:
+        """Whether so many plans in a row expected to earn less than the dollar that they cost."""
+        return len(earned) >= self.patience and all(each <= 1.0 for each in earned)
+
+
+def future_text(problem: Problem, uses: float) -> str:
+    """A number of future uses in words: `100 future runs`."""
+    return f"{format_count(uses)} future {plural(problem.objective.per_unit or 'run')}"
+
+
+def assumed_uses(stop: Stop) -> float | None:
+    """How often a stopping rule assumes that the result will be used; None when it does not count uses."""
+    if isinstance(stop, GittinsStop):
+        return stop.future_runs
+    if isinstance(stop, FutureUses | TotalBudget):
+        return float(stop.runs)
+    if isinstance(stop, AnyOf | AllOf):
+        return next((uses for rule in stop.rules if (uses := assumed_uses(rule)) is not None), None)
+    return None
+
+
+def _usd_of_a_use(state: State) -> float:
+    """What the user pays for one use of the result: the median cost of finished runs; before the first, what the constraints allow."""
+    problem = state.problem
+    if problem.objective.per_unit is not None:
+        return state.worst
+    finished = [seen for seen in state.observations if seen.outcome.end is End.FINISHED]
+    costs = [problem.cost(seen.row, seen.outcome.seconds) for seen in finished]
+    allowed = costs or problem.ceiling_usd[np.isfinite(problem.ceiling_usd)]
+    return float(np.median(allowed)) if len(allowed) else math.nan
+
+
+def _blind_rate(state: State) -> float:
+    """The chance per dollar that a run meets the constraints, if the model may be wrong and none of n runs has met them.
+
+    Jeffreys' prior for the share of configurations that meet them, Beta(½, ½), has the posterior mean ½/(n + 1).
+    """
+    charges = [seen.outcome.charged_usd for seen in state.observations if seen.target is not None]
+    paid = [usd for usd in charges if usd > 0]
+    return 0.5 / (len(charges) + 1) / float(np.median(paid)) if paid else math.nan
+
+
+def _gain_text(problem: Problem, gain: float) -> str:
+    """An improvement of the objective in its own unit."""
+    if problem.kind == "cost" or problem.objective.per_unit is not None:
+        return f"save {format_money(gain)}"
+    if problem.kind == "time":
+        return f"save {gain:.2g}s"
+    return f"improve {problem.objective.metric} by {gain:.2g} in all"
 
 
 def relative_improvement(state: State, plan: Plan | None) -> float | None:

@@ -7,12 +7,20 @@ import re
 from dataclasses import dataclass
 
 from lynceus.errors import InputError, did_you_mean
-from lynceus.problem.units import format_duration, format_money, format_number, parse_duration, parse_money
+from lynceus.problem.units import (
+    format_duration,
+    format_money,
+    format_number,
+    parse_duration,
+    parse_money,
+    parse_quantity,
+)
 
 TIME_WORDS = ("time", "runtime", "duration")
 COST_WORDS = ("cost", "price", "money")
 
 _ALIASES = dict.fromkeys(TIME_WORDS, "time") | dict.fromkeys(COST_WORDS, "cost")
+_PER_UNIT = re.compile(r"(?:usd|dollars?|cost)_per_([A-Za-z0-9]\w*)", re.IGNORECASE)
 _CONSTRAINT = re.compile(r"^\s*([A-Za-z_][\w.\-]*)\s*(<=|>=|<|>)\s*([^@]+?)\s*(?:@\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*)?$")
 
 
@@ -50,6 +58,16 @@ class Objective:
         """Factor between the objective and the value that is minimised: −1 when the objective is maximised."""
         return -1.0 if self.maximise else 1.0
 
+    @property
+    def per_unit(self) -> str | None:
+        """The unit of which a metric is the price in dollars, told by its name; None: runs count.
+
+        >>> Objective("usd_per_million_tokens").per_unit, Objective("cost").per_unit
+        ('million tokens', None)
+        """
+        matched = None if self.maximise else _PER_UNIT.fullmatch(self.metric)
+        return None if matched is None else matched[1].replace("_", " ")
+
     def __str__(self) -> str:
         return f"{'maximize' if self.maximise else 'minimize'} {self.metric}"
 
@@ -86,7 +104,7 @@ class Constraint:
 
     @classmethod
     def parse(cls, text: str) -> Constraint:
-        """Read `runtime <= 45m @ 0.95`, `accuracy >= 0.85`, `cost <= $0.50`."""
+        """Read `runtime <= 45m @ 0.95`, `accuracy >= 0.85`, `cost <= $0.50`, `bytes <= 4.3MB`."""
         match = _CONSTRAINT.match(text)
         if match is None:
             raise InputError(
@@ -100,13 +118,14 @@ class Constraint:
         elif metric == "cost":
             bound = parse_money(bound_text, f"constraints: the bound in {text!r}")
         else:
-            try:
-                bound = float(bound_text)
-            except ValueError:
+            number = parse_quantity(bound_text)
+            if number is None:
                 raise InputError(
-                    f"constraints: {bound_text!r} in {text!r} is not a number; write for example '{name} {sign} 0.85'."
+                    f"constraints: {bound_text!r} in {text!r} is neither a number nor an amount of bytes; write for example "
+                    f"'{name} {sign} 0.85', '{name} {sign} 3MB' or '{name} {sign} 3MiB' (B for bytes; b would be bits)."
                     + did_you_mean(name, _ALIASES)
-                ) from None
+                )
+            bound = number
         confidence = None
         if confidence_text is not None:
             confidence = float(confidence_text) / (100.0 if percent else 1.0)

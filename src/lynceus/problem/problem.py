@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from lynceus.errors import InputError
+from lynceus.problem.baseline import Baseline
 from lynceus.problem.billing import Billing
 from lynceus.problem.budget import Budget
 from lynceus.problem.data_fraction import shares
+from lynceus.problem.future_use import FutureUse
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.preemption import Preemption
 from lynceus.problem.run_costs import RunCosts
@@ -51,6 +53,10 @@ class Problem:
     """Which configurations run on machines that the cloud may take back (spot machines); None for none."""
     deterministic: bool = False
     """Whether every run of a configuration takes the same time, as in a replayed table: then no run is repeated to learn the noise."""
+    baseline: Baseline | None = None
+    """The configuration used until now, with which the best one is compared."""
+    future: FutureUse | None = None
+    """How often the result will be used; None: as the policy assumes."""
 
     def __post_init__(self) -> None:
         for name in ("testable", "answerable"):
@@ -73,10 +79,25 @@ class Problem:
             self.space.column(column)
         if self.fraction is not None:
             shares(self.space, self.fraction)
+        if self.baseline is not None:
+            self._check_baseline(self.baseline)
 
-    def with_budget(self, usd: float) -> Problem:
-        """The same problem with another budget in dollars."""
-        return replace(self, budget=replace(self.budget, usd=usd))
+    def _check_baseline(self, baseline: Baseline) -> None:
+        if not 0 <= baseline.row < len(self.space):
+            raise InputError(
+                f"baseline: row {baseline.row} is not one of the {len(self.space)} configurations; give one of them."
+            )
+        if baseline.measure and self.testable is not None and not self.testable[baseline.row]:
+            raise InputError(
+                "baseline: measure is true, but trials may not run this configuration (see fraction.test); give its runtime instead."
+            )
+
+    def with_budget(self, usd: float, more_trials: int = 0) -> Problem:
+        """The same problem with another budget in dollars, and with more trials where they are limited."""
+        if usd == self.budget.usd and not more_trials:
+            return self
+        trials = None if self.budget.trials is None else self.budget.trials + more_trials
+        return replace(self, budget=replace(self.budget, usd=usd, trials=trials))
 
     def with_constraints(self, constraints: Iterable[Constraint]) -> Problem:
         """The same problem under other constraints (what if the deadline were 30 minutes?)."""

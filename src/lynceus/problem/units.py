@@ -21,6 +21,8 @@ _MONEY = re.compile(
     rf"(?:\$\s*|USD\s*)?((?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d*)?)|{_NUMBER})(?:\s*(?:\$|USD|dollars?))?",
     re.IGNORECASE | re.ASCII,
 )
+_BYTES = re.compile(rf"\s*([+-]?(?i:{_NUMBER}))\s*(?:([KMGTkmgt])([iI]?)B|([kmgt])(i?)b)\s*", re.ASCII)
+"""`MB`, `MiB` or carelessly `mb`; not `Mb`, which means megabits."""
 _OTHER_CURRENCY = re.compile(r"[€£¥]|\b(?:EUR|GBP|JPY|CNY|CHF|cents?)\b", re.IGNORECASE)
 
 
@@ -67,6 +69,22 @@ def parse_money(value: object, where: str = "An amount of money") -> float:
         other = " Only US dollars are known; convert the amount." if _OTHER_CURRENCY.search(value) else ""
         raise InputError(f"{where} is {_short(value)}, but dollars such as '25 USD', '$25' or 25 are needed.{other}")
     return _amount(float(matched[1].replace(",", "")), value, where)
+
+
+def parse_quantity(text: str) -> float | None:
+    """A number, which may be an amount of bytes such as `4.3MB` (powers of 1000) or `2 MiB` (powers of 1024); None when it is neither.
+
+    >>> parse_quantity("0.85"), parse_quantity("4.3MB"), parse_quantity("2 MiB"), parse_quantity("many"), parse_quantity("3 Mb")
+    (0.85, 4300000.0, 2097152.0, None, None)
+    """
+    if (matched := _BYTES.fullmatch(text)) is not None:
+        prefix, binary = matched[2] or matched[4], matched[3] or matched[5]
+        factor = (1024.0 if binary else 1000.0) ** ("KMGT".index(prefix.upper()) + 1)
+        return float(f"{float(matched[1]) * factor:.15g}")
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def format_duration(seconds: float) -> str:
@@ -127,6 +145,15 @@ def format_number(value: float) -> str:
     """
     number = float(value)
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def format_metric(value: float) -> str:
+    """A metric for a table: six digits, and every digit before the point. JSON and CSV have them all.
+
+    >>> [format_metric(value) for value in (4312345.0, 0.123456789, 1234567.89, 2.5e-9, 3e20)]
+    ['4312345', '0.123457', '1234568', '2.5e-09', '3e+20']
+    """
+    return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
 def _is_number(value: object) -> TypeGuard[numbers.Real]:

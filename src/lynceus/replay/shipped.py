@@ -1,4 +1,4 @@
-"""The replay jobs that ship with Lynceus, one YAML file each; the tables themselves are published elsewhere."""
+"""The replay jobs that ship with Lynceus, one YAML file each. Measured tables are published elsewhere; a made-up one ships, too."""
 
 from __future__ import annotations
 

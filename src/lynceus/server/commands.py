@@ -13,7 +13,9 @@ from lynceus.problem.units import parse_duration, parse_money
 from lynceus.server.errors import HttpError, unknown_trial
 from lynceus.server.schemas import Tell
 from lynceus.server.writer import Command, CommandResult
+from lynceus.storage.sql.journal import SqlJournal
 from lynceus.storage.sql.leases import LOST_AFTER_S
+from lynceus.storage.sql.notes import add_note, latest_note
 from lynceus.study.study import Study
 from lynceus.trial.outcome import End, FailureReason, Outcome
 from lynceus.trial.record import OpenRun, RequestedState
@@ -115,15 +117,16 @@ def stop(*, kill: bool, reason: str) -> Command:
     return command
 
 
-def resume(add_budget: float | str) -> Command:
-    """Resume a study, perhaps with more money."""
+def resume(add_budget: float | str, constraints: Sequence[str] = (), add_trials: int = 0) -> Command:
+    """Resume a study, perhaps with more money or trials, or under other constraints."""
     usd = parse_money(add_budget, "add_budget")
     if usd > MAX_USD:
         raise HttpError(422, f"add_budget: ${usd:g} is too much; give at most ${MAX_USD:g}.")
 
     def command(one: OpenStudy) -> CommandResult:
-        one.study.resume(usd)
-        return CommandResult({"budget_usd": to_json(one.study.budget_usd)})
+        one.study.resume(usd, add_trials=add_trials, constraints=list(constraints))
+        limits = [str(constraint) for constraint in one.study.problem.constraints]
+        return CommandResult({"budget_usd": to_json(one.study.budget_usd), "constraints": limits})
 
     return command
 
@@ -158,6 +161,26 @@ def add_trials(past: Sequence[tuple[Mapping[str, object], float | str, Mapping[s
     def command(one: OpenStudy) -> CommandResult:
         one.study.add_trials(past)
         return CommandResult({"added": len(past), "trials": len(one.study.observations)})
+
+    return command
+
+
+def write_note(text: str, replaces: int | None) -> Command:
+    """Replace the note on a study; refused when somebody else has written one since the version `replaces`."""
+
+    def command(one: OpenStudy) -> CommandResult:
+        journal = one.study.journal
+        if not isinstance(journal, SqlJournal):
+            raise TypeError(f"study {one.name!r} is not stored in a database")
+        with journal.exclusive() as connection:
+            known = latest_note(connection, journal.study_id)
+            if replaces is not None and replaces != known.version:
+                raise HttpError(
+                    409, "Somebody else has changed the note in the meantime; read it, then write yours again."
+                )
+            now = one.storage.clock.now(connection)
+            add_note(connection, journal.study_id, text, now_s=now, worker=journal.worker)
+            return CommandResult(to_json(latest_note(connection, journal.study_id)))
 
     return command
 

@@ -11,12 +11,11 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import Request
 
 from lynceus.analysis.documents.json import Document
-from lynceus.library.open_study import OpenStudyView
 from lynceus.server.access import Access
 from lynceus.server.document_cache import DocumentCache
 from lynceus.server.events import Events
 from lynceus.server.guard import Guard, Visitor
-from lynceus.server.study_cache import StudyCache
+from lynceus.server.study_cache import Snapshot, StudyCache
 from lynceus.server.writer import Writers
 from lynceus.storage.sql.storage import Storage
 
@@ -40,7 +39,7 @@ class Context:
     slow: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(SLOW_THREADS))
     """Limits the threads that wait for models, so that other requests always find a thread."""
 
-    def cached(self, one: OpenStudyView, kind: str, compute: Callable[[], Document]) -> Document:
+    def cached(self, one: Snapshot, kind: str, compute: Callable[[], Document]) -> Document:
         """A document about a study as it is now, computed once per change of the study."""
         record = one.record
         return self.documents.get((record.identity, kind), record.sequence, compute)
@@ -64,7 +63,7 @@ def guard_of(request: Request) -> Guard:
     return guard
 
 
-def snapshot(request: Request, name: str) -> OpenStudyView:
+def snapshot(request: Request, name: str) -> Snapshot:
     """A study as it is now."""
     return context_of(request).studies.snapshot(name)
 

@@ -20,6 +20,8 @@ _TRIAL_ROW = {
     "keeps_constraints": True,
     "metrics": {"accuracy": 0.93},
     "detail": "",
+    "started": "2026-09-22T02:00:14Z",
+    "ended": "2026-09-22T02:05:27Z",
 }
 _OVERVIEW = {
     "name": "nightly-sessions",
@@ -57,8 +59,21 @@ _ANSWER = {
     "noise": 0.06,
     "cost_basis": "$0.20/h × 5m12s = $0.017 (expected; with a probability of 80 % from $0.017 to $0.018)",
     "probability": 0.97,
+    "reaches_confidence": True,
+    "shortfall": None,
+    "baseline_usd": 0.0295,
+    "baseline_interval_usd": [0.0241, 0.0362],
+    "baseline_basis": "predicted",
+    "baseline_measured": False,
+    "saved_usd": 0.0121,
+    "saved_interval_usd": [0.0067, 0.0188],
     "saving": 0.41,
-    "pays_back_after_runs": 260.0,
+    "saving_interval": [0.28, 0.52],
+    "future": {"count": 900.0, "unit": "runs", "per_month": 150.0, "months": 6.0, "assumed": False},
+    "future_saving_usd": 10.89,
+    "future_saving_interval_usd": [6.03, 16.92],
+    "pays_back_after_runs": 264.5,
+    "pays_back_interval_runs": [170.2, 477.6],
 }
 _IMPORTANCE = [{"parameter": "threads", "share": 0.8, "effect": [[1, 0.05], [4, 0.02]]}]
 _EXPLANATION = {
@@ -68,6 +83,7 @@ _EXPLANATION = {
     "candidates": [{"params": _PARAMS, "gain": 0.0009, "charge_usd": 0.0041, "probability": 0.9}],
     "importance": _IMPORTANCE,
     "rank_agreement": [],
+    "infeasible": None,
 }
 
 EXAMPLES: dict[str, Any] = {
@@ -115,10 +131,22 @@ EXAMPLES: dict[str, Any] = {
     "tell": {"trial": _TRIAL_ROW, "spent_usd": 3.22},
     "heartbeat": {"requested_state": "run"},
     "stop": {"open_trials": 2},
-    "resume": {"budget_usd": 30.0},
+    "resume": {"budget_usd": 30.0, "constraints": ["time <= 45m"]},
     "stop_trial": {"number": 3, "worker": "host-7"},
     "enqueue": {"queue": [_PARAMS]},
     "add_trials": {"added": 1, "trials": 18},
+    "note": {"text": "Moved to larger disks on Monday.", "version": 3, "written_s": 1.79e9},
+    "rename": {"name": "nightly-sessions-2025"},
+    "delete": {"name": "nightly-sessions", "trials": 17, "left": None},
+    "contour": {
+        "study": "nightly-sessions",
+        "settled": 17,
+        "parameters": ["threads", "level"],
+        "x": {"parameter": "threads", "steps": [[1], [2], [4]]},
+        "y": {"parameter": "level", "steps": [[1], [2]]},
+        "value": [[0.05, 0.03, 0.02], [0.06, 0.03, None]],
+        "probability": [[0.4, 0.9, 0.97], [0.3, 0.8, None]],
+    },
     "trials": {"total": 18, "trials": [_TRIAL_ROW], "next_offset": 100},
     "trial": {
         "v": 2,
@@ -138,6 +166,7 @@ EXAMPLES: dict[str, Any] = {
             {
                 "label": "runtime <= 45m",
                 "deadline_s": 2700.0,
+                "constraints": ["time <= 45m"],
                 "measured": _CHOICE,
                 "predicted": None,
                 "undecided": 1,

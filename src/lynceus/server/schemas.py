@@ -8,7 +8,8 @@ from fastapi import Header, Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from lynceus.space.column import is_storable
-from lynceus.trial.text import clean_line, clean_name
+from lynceus.storage.sql.notes import MAX_NOTE
+from lynceus.trial.text import clean_line, clean_name, clean_text
 
 MAX_TEXT = 2_000
 MAX_NAME = 200
@@ -40,6 +41,10 @@ def _clean_names(value: object) -> object:
     if not isinstance(value, dict):
         return value
     return {clean_name(name) if len(name) <= MAX_NAME else name: one for name, one in value.items()}
+
+
+def _clean_note(value: object) -> object:
+    return clean_text(value) if isinstance(value, str) and len(value) <= MAX_NOTE else value
 
 
 Text = Annotated[str, AfterValidator(_storable), Field(max_length=MAX_TEXT)]
@@ -127,6 +132,13 @@ class Resume(Body):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"add_budget": "5 USD"}]})
 
     add_budget: Amount = Field(default=0.0, description="money to add to the budget")
+    add_trials: int = Field(default=0, ge=0, le=1_000_000, description="trials to add, where the budget limits them")
+    constraints: list[Annotated[str, Field(max_length=300)]] = Field(
+        default=[],
+        max_length=20,
+        description="other limits, as in a job file; each takes the place of the one on its quantity, or is added",
+        examples=[["runtime <= 45m"]],
+    )
 
 
 class Empty(Body):
@@ -160,6 +172,30 @@ class Measurements(Body):
     )
 
     trials: list[Measurement] = Field(min_length=1, max_length=MAX_TRIALS)
+
+
+class WriteNote(Body):
+    """A note on a study."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"text": "Moved to larger disks on Monday.", "replaces": 2}]}
+    )
+
+    text: Annotated[str, BeforeValidator(_clean_note), Field(max_length=MAX_NOTE)]
+    replaces: int | None = Field(
+        default=None,
+        ge=0,
+        le=2_147_483_647,
+        description="the version that the writer has read; refused (409) when there is a newer one. Left out: whatever it is",
+    )
+
+
+class Rename(Body):
+    """Another name for a study."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "nightly-sessions-2025"}]})
+
+    name: Name
 
 
 class SignIn(Body):
@@ -222,6 +258,22 @@ class Created(BaseModel):
     """The study that was created."""
 
     name: str
+
+
+class Note(BaseModel):
+    """What users have written about a study."""
+
+    text: str
+    version: int = Field(description="how often it was written; 0: never")
+    written_s: float | None = Field(description="seconds since the epoch; null while nothing was written")
+
+
+class Deleted(BaseModel):
+    """The study that was deleted."""
+
+    name: str
+    trials: int = Field(description="settled trials whose results are gone")
+    left: str | None = Field(description="what could not be removed outside the storage, as a sentence")
 
 
 class Health(BaseModel):

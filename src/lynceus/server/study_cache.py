@@ -6,8 +6,11 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
+from lynceus.analysis.progress import Progress, ProgressTrail
+from lynceus.analysis.study_context import StudyContext
 from lynceus.errors import InputError
 from lynceus.library.open_study import OpenStudy, OpenStudyView, open_record
+from lynceus.library.study_context import study_context
 from lynceus.server.errors import HttpError, unknown_study
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage
@@ -16,14 +19,42 @@ MAX_STUDIES = 64
 """Studies that are kept in memory; the least recently used one is dropped first."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class Snapshot(OpenStudyView):
+    """A study at one moment, with its progress until then."""
+
+    progress: Progress | None = None
+
+    def context(self) -> StudyContext:
+        """What answers about the study rest on."""
+        return replace(study_context(self), tracked=self.progress)
+
+
 class _Entry:
     """A study and the latest snapshot of it. Only the thread that holds the lock reads from the storage."""
 
-    live: OpenStudy
-    snapshot: OpenStudyView
-    sequence: int
-    lock: threading.Lock
+    def __init__(self, live: OpenStudy, record: StudyRecord) -> None:
+        self.live, self.lock = live, threading.Lock()
+        self._trail = ProgressTrail(live.study.problem)
+        self._take(record)
+
+    def at(self, record: StudyRecord) -> Snapshot:
+        """The study as its record says, which is read again only when it has changed."""
+        with self.lock:
+            if self.sequence != record.sequence:
+                self.live.study.runs.refresh()
+                self._take(record)
+            return replace(self._snapshot, record=record)
+
+    def _take(self, record: StudyRecord) -> None:
+        live, study = self.live, self.live.study.snapshot()
+        if (
+            self._trail.problem.constraints != study.problem.constraints
+        ):  # a limit has changed, and with it the incumbents
+            self._trail = ProgressTrail(study.problem)
+        progress = self._trail.after(study.observations)
+        self._snapshot = Snapshot(live.storage, record, live.prepared, study, progress=progress)
+        self.sequence = record.sequence
 
 
 class StudyCache:
@@ -31,7 +62,7 @@ class StudyCache:
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     def record(self, name: str) -> StudyRecord:
@@ -41,33 +72,27 @@ class StudyCache:
         except InputError as error:
             raise unknown_study(name) from error
 
-    def snapshot(self, name: str) -> OpenStudyView:
+    def snapshot(self, name: str) -> Snapshot:
         """A study as it is now. The snapshot never changes, so several threads may read it."""
         record = self.record(name)
-        entry = self._entry(record)
-        with entry.lock:
-            if entry.sequence != record.sequence:
-                entry.live.study.runs.refresh()
-                entry.snapshot = _snapshot(entry.live, record)
-                entry.sequence = record.sequence
-            return replace(entry.snapshot, record=record)
+        return self._entry(record).at(record)
 
     def writable(self, name: str) -> OpenStudy:
         """A study with a journal of its own, for a writer."""
         return _open(self.storage, self.record(name))
 
     def _entry(self, record: StudyRecord) -> _Entry:
+        key = (record.identity, record.name)
         with self._lock:
-            entry = self._entries.get(record.identity)
+            entry = self._entries.get(key)
             if entry is not None:
-                self._entries.move_to_end(record.identity)
+                self._entries.move_to_end(key)
                 return entry
         # OpenStudy outside the lock, so that requests for other studies need not wait. Two requests may both open it; one entry is kept.
-        live = _open(self.storage, record)
-        new = _Entry(live, _snapshot(live, record), record.sequence, threading.Lock())
+        new = _Entry(_open(self.storage, record), record)
         with self._lock:
-            entry = self._entries.setdefault(record.identity, new)
-            self._entries.move_to_end(record.identity)
+            entry = self._entries.setdefault(key, new)
+            self._entries.move_to_end(key)
             while len(self._entries) > MAX_STUDIES:
                 self._entries.popitem(last=False)
         return entry
@@ -78,7 +103,3 @@ def _open(storage: Storage, record: StudyRecord) -> OpenStudy:
         return open_record(storage, record)
     except InputError as error:  # its job file no longer describes the problem it began with
         raise HttpError(409, str(error)) from error
-
-
-def _snapshot(live: OpenStudy, record: StudyRecord) -> OpenStudyView:
-    return OpenStudyView(live.storage, record, live.prepared, live.study.snapshot())

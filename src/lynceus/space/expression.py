@@ -144,8 +144,10 @@ def _read(text: object, where: str) -> tuple[str, ast.expr]:
             warnings.simplefilter("ignore")  # about escapes and "1or 2", which do not matter here
             return source, ast.parse(source, mode="eval").body
     except SyntaxError as error:
-        at = f" at character {error.offset}" if error.offset else ""
-        raise InputError(f"{where} {shown(source)} cannot be read{at}: {error.msg}.{_advice(source)}") from None
+        at, problem = f" at character {error.offset}" if error.offset else "", error.msg
+        if not error.offset and problem == "invalid syntax":  # what Python says of a text that ends too early
+            at, problem = f" at character {len(source) + 1}", "it ends where a value is expected"
+        raise InputError(f"{where} {shown(source)} cannot be read{at}: {problem}.{_advice(source)}") from None
     except (ValueError, UnicodeError):
         raise InputError(f"{where} {shown(source)} cannot be read: it holds a character that is not text.") from None
     except (RecursionError, MemoryError):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
@@ -54,8 +55,8 @@ class Journal(Records, Protocol):
     def closed(self, stopped: Stopped, requested: RequestedState | None = None) -> None:
         """The study is over or paused; `requested` says what workers should do with open runs."""
 
-    def resumed(self, add_usd: float = 0.0) -> None:
-        """The study goes on, perhaps with more money."""
+    def resumed(self, add_usd: float = 0.0, limits: LimitChange | None = None, add_trials: int = 0) -> None:
+        """The study goes on, perhaps with more money or trials, or under other constraints."""
 
     def request_cancel(self, number: int) -> None:
         """The user wants this open run to end."""

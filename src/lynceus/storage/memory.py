@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from lynceus.storage.forks import renew_after_fork
+from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
@@ -18,7 +20,9 @@ from lynceus.trial.stop import Stopped
 class MemoryJournal:
     """A journal in memory, for one worker, which may use several threads."""
 
-    def __init__(self, record: Record | None = None) -> None:
+    def __init__(self, record: Record | None = None, now: Callable[[], float] = time.time) -> None:
+        """`now` tells the moments at which trials start and end."""
+        self._now = now
         self._record = Record(identity=secrets.token_hex(4)) if record is None else record
         self._observations = list(self._record.observations)
         self._open = {run.order.number: run for run in self._record.open_runs}
@@ -54,14 +58,14 @@ class MemoryJournal:
 
     def ordered(self, order: Order, params: Mapping[str, object]) -> None:
         """A run will be made."""
-        self._change_run(OpenRun(order))
+        self._change_run(OpenRun(order, ordered_s=self._now()))
 
     def launched(self, number: int, ticket: str) -> bool:
         """The run was started."""
         with self._lock:
             if (run := self._open.get(number)) is None:
                 return False
-            self._change_run(replace(run, ticket=ticket))
+            self._change_run(replace(run, ticket=ticket, launched_s=self._now()))
             return True
 
     def heartbeat(self, numbers: Sequence[int]) -> None:
@@ -73,8 +77,11 @@ class MemoryJournal:
         with self._lock, self._change:
             if number in self._settled:
                 return False
-            self._open.pop(number, None)
+            run = self._open.pop(number, None)
             self._settled.add(number)
+            if run is not None:
+                started_s = run.ordered_s if run.launched_s is None else run.launched_s
+                observation = replace(observation, started_s=started_s, ended_s=self._now())
             self._observations.append(observation)
             self._stale = True
             return True
@@ -91,7 +98,7 @@ class MemoryJournal:
             state = self.record.requested_state if requested is None else requested
             self._record = replace(self.record, stopped=stopped, requested_state=state)
 
-    def resumed(self, add_usd: float = 0.0) -> None:
+    def resumed(self, add_usd: float = 0.0, limits: LimitChange | None = None, add_trials: int = 0) -> None:
         """The study goes on."""
         with self._lock, self._change:
             record = self.record
@@ -101,6 +108,8 @@ class MemoryJournal:
                 requested_state=RequestedState.RUN,
                 resumed_at=len(record.observations),
                 added_usd=record.added_usd + add_usd,
+                added_trials=record.added_trials + add_trials,
+                limit_changes=record.limit_changes if limits is None else (*record.limit_changes, limits),
             )
 
     def request_cancel(self, number: int) -> None:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from lynceus.errors import InfrastructureError
+from lynceus.problem.baseline import Baseline
 from lynceus.problem.billing import Billing
 from lynceus.problem.budget import Budget
+from lynceus.problem.future_use import FutureUse
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.space.column import as_column
@@ -40,7 +42,9 @@ def problem_record(problem: Problem) -> dict[str, Any] | None:
     if problem.preemption is not None or len(space) * width > MOST_CELLS:
         return None
     names = {parameter.name for parameter in space.parameters}
-    deterministic = {"deterministic": True} if problem.deterministic else {}
+    later: dict[str, Any] = {"deterministic": True} if problem.deterministic else {}
+    later |= {"baseline": asdict(problem.baseline)} if problem.baseline is not None else {}
+    later |= {"future": asdict(problem.future)} if problem.future is not None else {}
     return {
         "v": VERSION,
         "space": {
@@ -61,7 +65,7 @@ def problem_record(problem: Problem) -> dict[str, Any] | None:
         "answerable": None if problem.answerable is None else problem.answerable.tolist(),
         "repeats": problem.repeats,
         "fraction": problem.fraction,
-        **deterministic,
+        **later,
     }
 
 
@@ -72,6 +76,7 @@ def problem_of_record(record: Mapping[str, Any]) -> Problem:
             f"The storage holds a problem in format {record.get('v')!r}; this version of Lynceus reads format {VERSION}, use a newer one."
         )
     budget, billing = record["budget"], record["tariff"]
+    baseline, future = record.get("baseline"), record.get("future")
     return Problem(
         _space(record["space"]),
         Objective(**record["goal"]),
@@ -83,6 +88,8 @@ def problem_of_record(record: Mapping[str, Any]) -> Problem:
         record["repeats"],
         record["fraction"],
         deterministic=record.get("deterministic", False),
+        baseline=None if baseline is None else Baseline(**baseline),
+        future=None if future is None else FutureUse(**future),
     )
 
 

@@ -4,10 +4,11 @@ Version 1. A field that is absent or null has no value (a number that is not kno
 no class names, no pickles. A reader of a later version reads every earlier one.
 
     order    {"v": 1, "number", "row", "cap_s", "reserved_usd", "boots", "plan": {"row", "why", "stoppable", "score", "gain",
-              "best_gain", "best_rate", "probability", "usd", "path": […], "expected": {"form", "mean": […], "std": […]}}}
+              "best_gain", "best_rate", "chance_rate", "probability", "usd", "path": […], "expected": {"form", "mean": […], "std": […]}}}
     outcome  {"v": 1, "end", "seconds", "charged_usd", "metrics": {…}, "trace": [[seconds, progress], …], "reason", "detail",
               "oracle_s"}
     told     {"v": 1, "seconds", "metrics": {…}, "censored", "bound_s"}
+    limits   [{"v": 1, "started", "before": [{"metric", "bound", "at_least", "confidence"}, …], "after": […]}, …]
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from lynceus.errors import InfrastructureError, InputError
+from lynceus.problem.objective import Constraint
+from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Expected, Order, Plan, Purpose
 from lynceus.trial.outcome import End, FailureReason, Outcome, TrainingTarget
 from lynceus.trial.text import REPLACEMENT
@@ -31,7 +35,7 @@ Json = dict[str, Any]
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 """What PostgreSQL cannot keep, and UTF-8 cannot write."""
 
-_PLAN_NUMBERS = ("score", "gain", "best_gain", "best_rate", "probability", "usd")
+_PLAN_NUMBERS = ("score", "gain", "best_gain", "best_rate", "chance_rate", "probability", "usd")
 
 
 class DamagedJson(str):
@@ -220,6 +224,29 @@ def target_of(record: Mapping[str, Any] | None) -> TrainingTarget | None:
     _check(record, "a training target")
     metrics = {name: _in(value) for name, value in record.get("metrics", {}).items()}
     return TrainingTarget(_in(record["seconds"]), metrics, record.get("censored", False), _in(record.get("bound_s")))
+
+
+def limits_record(changes: Sequence[LimitChange]) -> list[Json]:
+    """Changes of the constraints as JSON."""
+    return [
+        {
+            "v": VERSION,
+            "started": change.started,
+            "before": [asdict(constraint) for constraint in change.before],
+            "after": [asdict(constraint) for constraint in change.after],
+        }
+        for change in changes
+    ]
+
+
+def limits_of(record: Sequence[Mapping[str, Any]] | None) -> tuple[LimitChange, ...]:
+    """The changes of the constraints that a record tells of."""
+    changes = []
+    for one in record or ():
+        _check(one, "a change of constraints")
+        before, after = (tuple(Constraint(**each) for each in one[name]) for name in ("before", "after"))
+        changes.append(LimitChange(_whole(one["started"]), before, after))
+    return tuple(changes)
 
 
 def _out(value: float) -> float | str | None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from types import NoneType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lynceus.errors import expect
 from lynceus.policy.policy import Policy
 from lynceus.policy.presets import preset
 from lynceus.policy.retries import RetryRules
+from lynceus.problem.baseline import Baseline
 from lynceus.problem.billing import Billing
 from lynceus.problem.budget import Budget
+from lynceus.problem.future_use import FutureUse
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_money
@@ -38,10 +40,14 @@ def create_study(
     storage: str | Storage | None = None,
     load_if_exists: bool = False,
     retry_rules: RetryRules | None = None,
+    baseline: Baseline | Mapping[str, Any] | None = None,
+    future: FutureUse | Mapping[str, Any] | None = None,
 ) -> Study:
     """A new study, in memory or in a storage such as `sqlite:///lynceus.db`.
 
     `objective` is `cost`, `time`, or like `maximize accuracy`; constraints read `runtime <= 45m @ 0.95`; a budget is money.
+    `baseline` is the configuration used until now: `{"nodes": 4}`, `{"config": {"nodes": 4}, "runtime": "41m"}`, or with `"measure": True`
+    the first trial. `future` says how often the result will be used: `{"runs": 100}` or `{"per_month": 30, "months": 6}`.
     """
     expect(space, Space, "space", "a Space, for example Space.build([Integer('nodes', 1, 8)], price='0.1 * nodes'),")
     expect(objective, (str, Objective), "objective", "a text such as 'cost' or 'maximize accuracy', or an Objective,")
@@ -57,11 +63,9 @@ def create_study(
     check_seed(int(seed))
     wanted = objective if isinstance(objective, Objective) else Objective.parse(objective)
     limits = tuple(item if isinstance(item, Constraint) else Constraint.parse(item) for item in constraints)
-    if not isinstance(budget, Budget):
-        budget = Budget(
-            usd=parse_money(budget, "budget") if not (isinstance(budget, float) and math.isinf(budget)) else math.inf
-        )
-    problem = Problem(space, wanted, limits, budget, billing or Billing())
+    used = None if baseline is None else Baseline.read(space, baseline)
+    uses = None if future is None else FutureUse.read(future)
+    problem = Problem(space, wanted, limits, _budget(budget), billing or Billing(), baseline=used, future=uses)
     chosen = policy if isinstance(policy, Policy) else preset(policy)
     if storage is None:
         return Study(problem, chosen, seed=seed, name=study_name, retry_rules=retry_rules)
@@ -70,3 +74,10 @@ def create_study(
     return open_study(
         storage, study_name, problem, chosen, seed=seed, load_if_exists=load_if_exists, retry_rules=retry_rules
     )
+
+
+def _budget(given: float | str | Budget) -> Budget:
+    if isinstance(given, Budget):
+        return given
+    unlimited = isinstance(given, float) and math.isinf(given)
+    return Budget(usd=math.inf if unlimited else parse_money(given, "budget"))

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
-from lynceus.problem.units import format_duration, format_money
-from lynceus.trial.incumbents import incumbent, incumbents
+from lynceus.errors import InputError
+from lynceus.problem.units import format_duration, format_metric, format_money
+from lynceus.trial.incumbents import incumbents
 from lynceus.trial.outcome import End, Observation
 from lynceus.trial.trial import STATES
 
@@ -37,6 +38,14 @@ def study_card(study: StudyView) -> str:
     return f"<div style='font-variant-numeric:tabular-nums;line-height:1.5;max-width:60em'>{''.join(parts)}</div>"
 
 
+def study_text(study: StudyView) -> str:
+    """A study in one line, for `repr`."""
+    problem = study.problem
+    goal = "; ".join([str(problem.objective), *(str(constraint) for constraint in problem.constraints)])
+    end = "" if study.reason is None else f" · over: {study.reason}"
+    return f"{study.name!r}: {goal} · {_money(study)} · {_best(study)}{end}"
+
+
 def _money(study: StudyView) -> str:
     reserved = f" + {format_money(study.reserved_usd)} reserved" if study.pending else ""
     of = "" if math.isinf(study.budget_usd) else f" of {format_money(study.budget_usd)}"
@@ -44,14 +53,20 @@ def _money(study: StudyView) -> str:
 
 
 def _best(study: StudyView) -> str:
-    if incumbent(study.problem, study.observations) is None:
+    try:
+        which = (
+            "best"
+            if study.best_reaches_confidence
+            else "no configuration is sure enough of the constraints; the nearest"
+        )
+        return f"{which}: {_words(study.best_params)} · {_goal(study, study.best_value)}"
+    except InputError:
         return "no trial has kept every constraint yet"
-    return f"best: {_words(study.best_params)} · {_goal(study, study.best_value)}"
 
 
 def _goal(study: StudyView, value: float) -> str:
     kind = study.problem.kind
-    return format_money(value) if kind == "cost" else format_duration(value) if kind == "time" else f"{value:.5g}"
+    return format_money(value) if kind == "cost" else format_duration(value) if kind == "time" else format_metric(value)
 
 
 def _stair(study: StudyView) -> str:

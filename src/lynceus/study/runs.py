@@ -24,7 +24,7 @@ class StudyRuns:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Callable[[], Problem],
         policy: Policy,
         rules: RetryRules,
         journal: Journal,
@@ -62,9 +62,10 @@ class StudyRuns:
                 for seen in reversed(record.observations):
                     if seen.order.number == order.number:
                         return seen
-            observations = with_retries(record.observations, self._rules)
-            observation = observe(self._problem, self._policy, observations, order, accounted(order, outcome))
-            if not journal.settled(observation, self._problem.space.point(order.row)):
+            observations = with_retries(record.observations, self._rules, record.resumed_at)
+            problem = self._problem()
+            observation = observe(problem, self._policy, observations, order, accounted(order, outcome))
+            if not journal.settled(observation, problem.space.point(order.row)):
                 raise TakenOverError(
                     f"trial {order.number} was taken over by another worker, which will tell how it went; nothing was changed."
                 )

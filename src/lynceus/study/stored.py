@@ -14,6 +14,7 @@ from lynceus.problem.problem import Problem
 from lynceus.storage.problem_record import problem_record
 from lynceus.storage.sql.storage import Storage, StudyExistsError, fingerprint
 from lynceus.study.study import Study
+from lynceus.trial.limit_change import original_problem
 
 
 def open_study(
@@ -44,7 +45,9 @@ def open_study(
         )
     except StudyExistsError:
         if not load_if_exists:
-            raise
+            raise StudyExistsError(
+                f"study {name!r} exists already in {storage.shown_url}; continue it with load_if_exists=True, or choose another name."
+            ) from None
         return continued(storage, name, problem, policy, retry_rules=retry_rules)  # another process was first
     return Study(problem, policy, seed=seed, name=name, journal=storage.journal(name), retry_rules=retry_rules)
 
@@ -60,9 +63,12 @@ def continued(
 ) -> Study:
     """A study of a storage, with the problem and the policy that its document describes."""
     record = storage.load_study(name)
-    if record.fingerprint != fingerprint(problem):
+    changes = record.limit_changes
+    began = original_problem(problem, changes) if changes and problem.constraints == changes[-1].after else problem
+    if record.fingerprint != fingerprint(began):
         raise InputError(
             f"study {name!r} in {storage.shown_url} is about another problem (space, prices, constraints, objective or billing differ); "
-            "continue it with its own job file, or choose another name."
+            "continue it with its own job file, or choose another name; to change a limit, open it as it was and call "
+            "study.resume(constraints=['runtime <= 45m'])."
         )
     return Study(problem, policy, seed=record.seed, name=name, journal=storage.journal(name), retry_rules=retry_rules)

@@ -11,10 +11,12 @@ from lynceus.errors import InputError, OverrunWarning, expect
 from lynceus.executors.interface import Clock, WallClock
 from lynceus.policy.policy import Policy
 from lynceus.policy.retries import RetryRules
+from lynceus.problem.objective import Constraint
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_duration
 from lynceus.storage.journal import Journal
 from lynceus.storage.memory import MemoryJournal
+from lynceus.study.changed_limits import checked_constraints, limit_change
 from lynceus.study.runs import StudyRuns
 from lynceus.study.view import StudyView
 from lynceus.trial.order import Order, Plan, Purpose
@@ -51,13 +53,13 @@ class Study(StudyView):
         clock: Clock | None = None,
         retry_rules: RetryRules | None = None,
     ) -> None:
-        self._journal: Journal = MemoryJournal() if journal is None else journal
-        super().__init__(problem, policy, self._journal.record, seed=seed, name=name, retry_rules=retry_rules)
         self._clock: Clock = WallClock() if clock is None else clock
+        self._journal: Journal = MemoryJournal(now=self._clock.now) if journal is None else journal
+        super().__init__(problem, policy, self._journal.record, seed=seed, name=name, retry_rules=retry_rules)
         self._began = self._clock.now()
         self._waiting: Stopped | None = None
         self._deciding_s = 0.0
-        self._runs = StudyRuns(problem, policy, self.retry_rules, self._journal, self._order)
+        self._runs = StudyRuns(lambda: self.problem, policy, self.retry_rules, self._journal, self._order)
 
     @property
     def record(self) -> Record:
@@ -142,13 +144,25 @@ class Study(StudyView):
         with self._journal.exclusive():
             self._journal.request_cancel(self._open_order(trial, "stop_trial").number)
 
-    def resume(self, add_usd: float = 0.0) -> None:
-        """Go on after a stop, a pause or a spent budget, perhaps with more money."""
+    def resume(
+        self, add_usd: float = 0.0, *, add_trials: int = 0, constraints: Sequence[str | Constraint] = ()
+    ) -> None:
+        """Go on after a stop, a pause or a spent budget, perhaps with more money or trials, or under other constraints.
+
+        After a pause because of failures of the job, the configurations that failed may run again: the job was mended.
+
+        Each constraint takes the place of that on the same quantity, or is added. All runs count on; those that were stopped under the
+        former constraints count as longer than they ran, and may run again where they would run longer now.
+        """
         if not (math.isfinite(add_usd) and add_usd >= 0):
             raise InputError(f"resume: {add_usd!r} dollars cannot be added; give 0 or more.")
-        self._waiting = None
+        if add_trials < 0 or (add_trials and self.problem.budget.trials is None):
+            wrong = "give 0 or more" if add_trials < 0 else "the study has no limit on trials"
+            raise InputError(f"resume: {add_trials} trials cannot be added; {wrong}.")
+        changed = checked_constraints(constraints, "resume: constraints")
         with self._journal.exclusive():
-            self._journal.resumed(add_usd)
+            self._journal.resumed(add_usd, limit_change(self, changed), add_trials)
+        self._waiting = None
 
     # Telling
 

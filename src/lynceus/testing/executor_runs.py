@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from lynceus.executors.command import Scratch
 from lynceus.executors.interface import LostRunError
 from lynceus.problem.billing import Billing
 from lynceus.testing.executor_harness import WORDS, ExecutorHarness
@@ -164,6 +167,67 @@ def _parallel(harness: ExecutorHarness) -> None:
     assert all(map(_finished, outcomes)), outcomes
 
 
+_ALONE = """
+[ -d "$LYNCEUS_SCRATCH" ] && [ -z "$(ls -A "$LYNCEUS_SCRATCH")" ] || exit 3
+echo "$LYNCEUS_TRIAL" > "$LYNCEUS_SCRATCH/value"
+echo "$LYNCEUS_SCRATCH" > "$FOLDER/scratch-$LYNCEUS_TRIAL"
+while [ ! -e "$FOLDER/scratch-0" ] || [ ! -e "$FOLDER/scratch-1" ]; do sleep 0.05; done
+echo "{\\"value\\": $(cat "$LYNCEUS_SCRATCH/value")}" >> "$LYNCEUS_RESULT"
+"""
+
+
+def _scratch(harness: ExecutorHarness) -> None:
+    with harness.executor(harness.job(_ALONE)) as executor:
+        tickets = [executor.launch(harness.request(number)) for number in (0, 1)]
+        outcomes = [harness.wait(executor, ticket) for ticket in tickets]
+    assert all(map(_finished, outcomes)), outcomes
+    values = [dict(outcome.metrics) for outcome in outcomes]
+    assert values == [{"value": 0.0}, {"value": 1.0}], f"runs at the same time read each other's files: {values}"
+    _check_gone(harness, *(harness.lines(f"scratch-{number}")[0] for number in (0, 1)))
+    _, outcome = harness.run(
+        replace(harness.job('[ -z "${LYNCEUS_SCRATCH+set}" ]'), scratch=Scratch("none")), harness.request(2)
+    )
+    assert _finished(outcome), f"a run without a scratch directory has one: {outcome}"
+
+
+_INSIDE = """
+[ "$PWD" -ef "$LYNCEUS_SCRATCH" ] || exit 3
+[ -x tools/show ] && [ ! -L tools ] && [ ! -L tools/show ] || exit 4
+[ -L data/large ] && [ ! -e other ] || exit 5
+echo "$LYNCEUS_SCRATCH" > "$FOLDER/inside-$LYNCEUS_TRIAL"
+./tools/show > cut-off
+echo changed > tools/show
+if [ "$LYNCEUS_TRIAL" = 1 ]; then exec sleep 1000; fi
+echo "{\\"value\\": $(cat cut-off)}" >> "$LYNCEUS_RESULT"
+"""
+
+
+def _started_in_scratch(harness: ExecutorHarness) -> None:
+    for name in ("tools", "data"):
+        (harness.folder / name).mkdir()
+    show = harness.folder / "tools" / "show"
+    show.write_text("#!/bin/sh\ncat data/large\n", encoding="utf-8")
+    show.chmod(0o755)
+    (harness.folder / "data" / "large").write_text("7", encoding="utf-8")
+    (harness.folder / "other").touch()
+    job = replace(harness.job(_INSIDE), scratch=Scratch("cwd", ("tools",), ("data/*",)))
+    _, outcome = harness.run(job)
+    assert _finished(outcome), outcome
+    assert dict(outcome.metrics) == {"value": 7.0}, f"metrics are {dict(outcome.metrics)}"
+    _, outcome = harness.run(job, harness.request(1, timeout_s=1.0))
+    assert outcome.end is End.TIMEOUT, outcome
+    assert "cat data/large" in show.read_text(encoding="utf-8"), "a run changed a file of the working directory"
+    _check_gone(harness, *(harness.lines(f"inside-{number}")[0] for number in (0, 1)))
+    left = [path for path in harness.folder.rglob("cut-off") if path.is_file()]
+    assert not left, f"a file of a run that was stopped is left where it looks like a result: {left}"
+
+
+def _check_gone(harness: ExecutorHarness, *paths: str) -> None:
+    assert len(set(paths)) == len(paths), f"several runs have one scratch directory: {paths}"
+    if harness.jobs_are_local:
+        harness.wait_until(lambda: not any(map(os.path.lexists, paths)), f"the removal of {', '.join(paths)}")
+
+
 RUN_CHECKS: dict[str, Callable[[ExecutorHarness], None]] = {
     "a job finishes and reports": _job_finishes,
     "an outcome never changes": _outcome_is_stable,
@@ -176,4 +240,6 @@ RUN_CHECKS: dict[str, Callable[[ExecutorHarness], None]] = {
     "jobs receive values unchanged": _values,
     "time is charged as the billing says": _charges,
     "runs are parallel": _parallel,
+    "runs do not share files in their scratch directories": _scratch,
+    "a run can be started in its scratch directory": _started_in_scratch,
 }

@@ -40,36 +40,57 @@ def incumbent(problem: Problem, observations: Observations) -> Incumbent | None:
 
 def incumbents(problem: Problem, observations: Observations) -> list[Incumbent | None]:
     """The incumbent after each trial, in the order of settling."""
-    runs: dict[int, list[Observation]] = {}
-    first: dict[int, int] = {}
-    known: dict[int, Incumbent] = {}
-    best: Incumbent | None = None
-    found: list[Incumbent | None] = []
+    trail = IncumbentTrail(problem)
+    return [trail.add(seen) for seen in observations]
 
-    def order(one: Incumbent) -> tuple[float, bool, int]:
+
+class IncumbentTrail:
+    """The incumbent while trials settle: each of them is looked at once, however many there are."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.best: Incumbent | None = None
+        """The incumbent by now."""
+        self._runs: dict[int, list[Observation]] = {}
+        self._first: dict[int, int] = {}
+        self._known: dict[int, Incumbent] = {}
+
+    def add(self, seen: Observation) -> Incumbent | None:
+        """The incumbent after one more settled trial."""
+        if seen.outcome.end is End.FAILED:
+            return self.best
+        row, same = seen.row, self._runs.setdefault(seen.row, [])
+        same.append(seen)
+        self._first.setdefault(row, len(self._first))
+        self._known.pop(row, None)
+        if (now := incumbent(self.problem, tuple(same))) is not None:
+            self._known[row] = now
+        if self.best is not None and self.best.row == row:  # it was run again, and may have lost its place
+            self.best = min(self._known.values(), key=self._order, default=None)
+        elif now is not None and (self.best is None or self._order(now) < self._order(self.best)):
+            self.best = now
+        return self.best
+
+    def _order(self, one: Incumbent) -> tuple[float, bool, int]:
         """Of equal values, configurations that ran once come first, then those that ran earlier, as in `incumbent`."""
-        return one.value, len(runs[one.row]) > 1, first[one.row]
+        return one.value, len(self._runs[one.row]) > 1, self._first[one.row]
 
-    for seen in observations:
-        row = seen.row
-        if seen.outcome.end is not End.FAILED:
-            runs.setdefault(row, []).append(seen)
-            first.setdefault(row, len(first))
-            known.pop(row, None)
-            if (now := incumbent(problem, tuple(runs[row]))) is not None:
-                known[row] = now
-            if best is not None and best.row == row:  # it was run again, and may have lost its place
-                best = min(known.values(), key=order, default=None)
-            elif now is not None and (best is None or order(now) < order(best)):
-                best = now
-        found.append(best)
-    return found
+
+def representative(observations: Iterable[Observation], row: int) -> Observation | None:
+    """The run that stands for a configuration: its only finished one, or the median of several; None when none finished."""
+    same = [seen for seen in observations if seen.row == row and seen.outcome.end is not End.FAILED]
+    finished = _finished(same)
+    if not finished:
+        return None
+    middle = _median(same)
+    return middle if middle.outcome.end is End.FINISHED else max(finished, key=lambda one: one.outcome.seconds)
 
 
 def median_runs(observations: Observations) -> Observations:
     """The observations in which a configuration that finished several times appears once, as its median run.
 
-    A repeated run that was stopped counts as slower than all others; when it is the median, the configuration has no finished run.
+    A repeated run that was stopped counts as slower than all others; when it is the median, the configuration has no finished run. One that
+    was stopped before the fastest finished run ended (under an earlier, tighter limit) proves nothing, and does not count.
     """
     if len(observations) < 2:
         return observations
@@ -87,6 +108,8 @@ def median_runs(observations: Observations) -> Observations:
 def _median(same: list[Observation]) -> Observation:
     """The median of several runs of one configuration, at least one of them finished."""
     finished = _finished(same)
+    fastest = min(one.outcome.seconds for one in finished)
+    same = [one for one in same if one.outcome.end is End.FINISHED or one.outcome.seconds >= fastest]
     times = [one.outcome.seconds if one.outcome.end is End.FINISHED else math.inf for one in same]
     middle = median_high(times)  # of two runs the slower one: a single fast run proves nothing
     if math.isinf(middle):

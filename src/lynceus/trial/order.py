@@ -30,6 +30,8 @@ class Purpose(enum.StrEnum):
     """It repeats the incumbent before it is recommended."""
     MOVE = "move"
     """It repeats on on-demand machines what was interrupted too often on spot machines."""
+    BASELINE = "baseline"
+    """It measures the configuration used until now."""
     IMPORT = "import"
     """It was measured elsewhere."""
 
@@ -51,6 +53,8 @@ class Plan:
     """Largest expected improvement over all rows; stopping rules read it."""
     best_rate: float = math.nan
     """Largest expected improvement per expected dollar of a single run, over all rows."""
+    chance_rate: float = math.nan
+    """Largest probability to keep every constraint per expected dollar of a single run, over all rows; NaN once a run has kept them."""
     probability: float = math.nan
     """Probability that the row keeps every constraint."""
     usd: float = math.nan

@@ -153,6 +153,10 @@ class Observation:
     order: Order
     outcome: Outcome
     target: TrainingTarget | None
+    started_s: float | None = field(default=None, compare=False)
+    """When it was started, seconds since the epoch; None if that is not known, as for imported ones."""
+    ended_s: float | None = field(default=None, compare=False)
+    """When its end was written down."""
 
     @property
     def row(self) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from lynceus.trial.order import Order
+from lynceus.trial.limit_change import LimitChange
+from lynceus.trial.order import Order, Purpose
 from lynceus.trial.outcome import Observations
 from lynceus.trial.stop import Stopped
 
@@ -61,6 +62,10 @@ class Record:
     """Runs settled when the study was last resumed; failures before do not count towards a pause."""
     added_usd: float = 0.0
     """Money added to the budget after the study began."""
+    added_trials: int = 0
+    """Trials added to the budget after the study began."""
+    limit_changes: tuple[LimitChange, ...] = ()
+    """Every change of the constraints since the study began, oldest first."""
     active_s: float | None = None
     """Seconds in which workers worked on the study, pauses left out; None: the study's own clock tells."""
 
@@ -73,6 +78,12 @@ class Record:
     def started(self) -> int:
         """Runs ordered or imported, settled and open; the number of the next run."""
         return len(self.observations) + len(self.open_runs)
+
+    @property
+    def ordered(self) -> int:
+        """Runs that the study ordered, settled and open: they count against the trials of the budget, imported ones do not."""
+        imported = sum(seen.order.plan.purpose is Purpose.IMPORT for seen in self.observations)
+        return self.started - imported
 
     @property
     def spent_usd(self) -> float:

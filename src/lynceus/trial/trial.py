@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_duration, parse_money
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import End, FailureReason, Observation, Outcome
+from lynceus.trial.record import OpenRun
 from lynceus.trial.text import clean_line, clean_name
 
 _E = TypeVar("_E", bound=enum.StrEnum)
@@ -82,6 +83,10 @@ class TrialSummary:
     detail: str = ""
     why: str = ""
     """Why this configuration was tried."""
+    started_s: float | None = field(default=None, compare=False)
+    """When it was started, seconds since the epoch; None if that is not known, as for imported ones."""
+    ended_s: float | None = field(default=None, compare=False)
+    """When its end was recorded; None while it runs."""
 
 
 def summary_of(problem: Problem, seen: Observation) -> TrialSummary:
@@ -100,13 +105,18 @@ def summary_of(problem: Problem, seen: Observation) -> TrialSummary:
         None if outcome.reason is None else str(outcome.reason),
         outcome.detail,
         seen.order.plan.why,
+        seen.started_s,
+        seen.ended_s,
     )
 
 
-def open_trial(problem: Problem, order: Order) -> TrialSummary:
+def open_trial(problem: Problem, run: OpenRun) -> TrialSummary:
     """A trial that runs."""
-    params = problem.space.point(order.row)
-    return TrialSummary(order.number, params, TrialState.RUNNING, None, None, None, None, {}, why=order.plan.why)
+    order, started_s = run.order, run.ordered_s if run.launched_s is None else run.launched_s
+    params, why = problem.space.point(order.row), order.plan.why
+    return TrialSummary(
+        order.number, params, TrialState.RUNNING, None, None, None, None, {}, why=why, started_s=started_s
+    )
 
 
 def member(kind: type[_E], text: str, field: str) -> _E:

@@ -238,7 +238,8 @@ def test_two_studies_side_by_side(folder: Path, one: OpenStudy, subject: StudyCo
     document = comparison_document(subject, other)
     for side, each in zip(document["sides"], (subject, other), strict=True):
         every = progress(each.study.problem, each.study.observations)
-        assert side["curve"][-1] == pytest.approx([every[-1].spent_usd, every[-1].best_value], rel=1e-8)
+        last = every[-1]
+        assert side["curve"][-1] == pytest.approx([last.spent_usd, last.best_value, last.best_trial], rel=1e-8)
         assert side["head"]["spent_usd"] == each.study.spent_usd
     assert document["same_objective"]
     assert [row["name"] for row in document["parameters"]] == ["machine", "nodes", "memory", "partitions", "codec"]

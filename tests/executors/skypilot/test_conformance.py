@@ -36,6 +36,8 @@ class KeepsClusters(SkyPilotExecutor):
 def test_the_skypilot_executor_conforms(sky: Bench, sky_clusters: Path, name: str, tmp_path: Path) -> None:
     def make(problem: Problem, job: JobCommand, root: Path) -> SkyPilotExecutor:
         root.mkdir(parents=True, exist_ok=True)
+        if name == "a run can be started in its scratch directory":  # with files of the working directory
+            return SkyPilotExecutor(ExecutorContext(problem, job, root), OPTIONS.model_copy(update={"workdir": True}))
         if name == "time is charged as the billing says":  # about clusters that are started, so no warm ones here
             return SkyPilotExecutor(ExecutorContext(problem, job, root), OPTIONS)
         if not (root / "skypilot").exists():

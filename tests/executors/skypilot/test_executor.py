@@ -21,7 +21,8 @@ from skypilot_runs import StudyRuns, options, run, wait
 @pytest.mark.parametrize("name", executor_checks())
 def test_the_skypilot_executor_conforms(fake: FakeSkyPilot, name: str, tmp_path: Path) -> None:
     def make(problem: Problem, job: JobCommand, root: Path) -> SkyPilotExecutor:
-        return SkyPilotExecutor(ExecutorContext(problem, job, root), options(fake))
+        ships = name == "a run can be started in its scratch directory"  # with files of the working directory
+        return SkyPilotExecutor(ExecutorContext(problem, job, root), options(fake, workdir=ships))
 
     executor_checks()[name](ExecutorHarness(make, tmp_path))
     assert fake.processes() == [], "a process of a cluster is alive"

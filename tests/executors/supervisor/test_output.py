@@ -64,6 +64,7 @@ def test_output_can_be_read_while_it_is_written(tmp_path: Path) -> None:
     output.write(b"0123456789")
     assert read_output(path) == b"0123456789"
     output.write(b"abcdefghijklmno")
+    output.flush()
     assert read_output(path).startswith(b"0123456789\n[")
     assert read_output(path).endswith(b"abcdefghijklmno")
     output.close()

@@ -1,6 +1,10 @@
+import contextlib
 import json
+import math
 import os
+import re
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lynceus.executors.supervisor.masking import Secrets
+from lynceus.executors.supervisor.output import Output
 from lynceus.executors.supervisor.reports import Reports
 from lynceus.trial.text import clean_name
 
@@ -179,3 +184,50 @@ def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
     path.write_text('{"x": 2}\n')
     reports.finish(1.0)
     assert reports.metrics == {"x": 2.0, "y": 1.0}
+
+
+EXPRESSIONS = (
+    r"accuracy=([0-9.]+)", r"^loss: (\S+)$", r"a+b*c?(\d)xyz", r"([0-9]+) seconds", r"[abc]def(\d*)", r"\[(\d+)\] done", r"x{2}yz(\d)",
+    r"(abc)?d(e)", r"naïve (\d)", r"q(\d+)\.txt", r"a.b.c([0-9])", r"(?i)loss=(\d)", r"aaa|bbb(\d)", r"(\d+)", r"abc*(\d)", r"[]x]yyy(\d)",
+)  # fmt: skip
+words = st.lists(
+    st.sampled_from(["accuracy=", "loss: ", "1", ".5", "abc", "def", "xyz", " seconds", "[", "]", " done", "xx", "yz", "d", "e", "naïve ",
+                     "q",
+                     ".txt",                      "LOSS=", "bbb", "a", "b", "c", "yyy", "ab", "nan", "\r"]),
+    max_size=6,
+).map("".join)  # fmt: skip
+
+
+@given(st.sampled_from(EXPRESSIONS), st.lists(words, max_size=8), st.integers(1, 60))
+def test_expressions_find_what_they_find_line_by_line(expression: str, lines: list[str], size: int) -> None:
+    if re.compile(expression).groups != 1:
+        expression = f"(?:{expression})".replace("(abc)?", "(?:abc)?")
+    data = "".join(f"{line}\n" for line in lines).encode()
+    reports = Reports("/no/such/file", {"x": expression, "progress": expression})
+    for start in range(0, len(data), size):
+        reports.add_output("stdout", data[start : start + size], 0.0)
+    reports.finish(1.0)
+    found = [re.search(expression.encode(), line.encode().rstrip(b"\r")) for line in lines]
+    values = []
+    for match in found:
+        with contextlib.suppress(ValueError):
+            number = float((match.group(1) or b"").decode()) if match is not None else math.nan
+            values += [number] if math.isfinite(number) else []
+    assert reports.metrics == ({"x": values[-1]} if values else {})
+    assert [value for _, value in reports.trace] == values
+
+
+@pytest.mark.parametrize("line", [b"accuracy=0.25\n", b"step 17 of 90000\n"])
+def test_megabytes_of_lines_take_little_time(line: bytes, tmp_path: Path) -> None:
+    """In processor time: a fiftieth of a second, where line by line it took one or several seconds."""
+    piece = line * (65536 // len(line))
+    reports = Reports("/no/such/file", {"accuracy": r"accuracy=([0-9.]+)"})
+    output = Output(str(tmp_path / "x"), 1 << 20)
+    began = time.process_time()
+    for _ in range(400):
+        reports.add_output("stdout", piece, 0.0)
+        output.write(piece)
+    spent = time.process_time() - began
+    output.close()
+    assert spent < 0.4, f"26 MB took {spent:.3f} s"
+    assert (tmp_path / "x").stat().st_size < 1 << 21

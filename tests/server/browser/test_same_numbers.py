@@ -15,7 +15,7 @@ from lynceus.analysis.progress import progress
 from lynceus.analysis.whatif import deadline_case, whatifs
 from lynceus.cli.output import percent
 from lynceus.library.study_context import study_context
-from lynceus.problem.units import format_duration, format_money
+from lynceus.problem.units import format_duration, format_metric, format_money
 from pages import Site
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
@@ -70,6 +70,20 @@ def test_shares_are_formatted_as_on_the_command_line(open_page: OpenPage) -> Non
     assert shown == [percent(share) for share in shares]
 
 
+def test_metrics_are_formatted_as_on_the_command_line(open_page: OpenPage) -> None:
+    values = [2170343.0, 4312345.6, 123456.0, 0.123456789, 42.0, -250000.4, 0.0]
+    shown = open_page("/login").evaluate(
+        "async (all) => all.map((await import('/static/lib/format.js')).formatNumber)", values
+    )
+    assert shown == [format_metric(value) for value in values]
+
+
+def test_an_improvement_that_computations_err_by_is_none(open_page: OpenPage) -> None:
+    script = """async (all) => { const { gainText, money } = await import('/static/lib/format.js');
+      return all.map((one) => gainText(one, money)); }"""
+    assert open_page("/login").evaluate(script, [2.3e-16, 0.000028]) == ["none", "$0.000028"]
+
+
 STORE = """const { newTrials, append, spentBy, medianRuns, paretoFront, underDeadline } = await import('/static/lib/trials.js');
   const store = newTrials(view.space); append(store, view.trials); const objective = { metric: 'cost', maximise: false };"""
 
@@ -105,6 +119,19 @@ def test_other_deadlines_have_the_same_answer(open_page: OpenPage, site: Site) -
     wanted = [found.measured for found in whatifs(subject, cases).answers]
     assert got == [None if found is None else found.row for found in wanted]
     assert len(set(got)) > 2, "the deadline matters"
+
+
+def test_limits_open_on_the_one_that_most_runs_violated(open_page: OpenPage, site: Site) -> None:
+    view = study_document(study_context(site.study("nightly")))
+    for limit in view["limits"]:
+        if limit["metric"] == "accuracy":
+            limit["bound"] = 1.01
+    script = f"""async (view) => {{ {STORE} const {{ limitsChart }} = await import('/static/components/limits.js');
+      return [view.limits, [...view.limits].reverse()].map((limits) => {{
+        const host = document.createElement('div');
+        limitsChart(host, {{ limits, store, link: null }});
+        return host.querySelector('select').selectedOptions[0].textContent; }}); }}"""
+    assert open_page("/login").evaluate(script, view) == 2 * ["accuracy >= 0.9"], "whichever comes first"
 
 
 def test_a_store_from_several_documents_equals_one_from_a_single_document(open_page: OpenPage, site: Site) -> None:

@@ -12,7 +12,6 @@ from lynceus.analysis.documents.json import Document, page_document, short
 from lynceus.analysis.importance import Importance, importance
 from lynceus.analysis.overview import StudyOverview, overview
 from lynceus.analysis.predictions import explaining_policy
-from lynceus.analysis.progress import progress
 from lynceus.analysis.study_context import StudyContext
 
 
@@ -23,7 +22,7 @@ class Side:
     name: str
     head: StudyOverview
     curve: list[list[float | None]]
-    """(dollars spent, best so far) where the best changes, and at the end."""
+    """(dollars spent, best so far, number of its trial) where the best changes, and at the end."""
     answer: Answer | None
     importance: list[Importance]
 
@@ -64,12 +63,12 @@ def _side(context: StudyContext) -> Side:
 def _curve(context: StudyContext) -> list[list[float | None]]:
     found: list[list[float | None]] = []
     before: int | None = None
-    points = progress(context.study.problem, context.study.observations)
+    points = context.progress.points[: len(context.study.observations)]
     for place, point in enumerate(points):
         if math.isnan(point.best_value):
             continue
         if point.best_trial != before or place == len(points) - 1:
-            found.append([short(point.spent_usd), short(point.best_value)])
+            found.append([short(point.spent_usd), short(point.best_value), point.best_trial])
         before = point.best_trial
     return found
 

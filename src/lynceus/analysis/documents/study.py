@@ -9,6 +9,7 @@ from lynceus.analysis.documents.trial_columns import trial_columns
 from lynceus.analysis.ordered_run import ordered_run
 from lynceus.analysis.overview import overview
 from lynceus.analysis.study_context import StudyContext
+from lynceus.problem.objective import Constraint
 from lynceus.problem.problem import Problem
 from lynceus.trial.record import OpenRun
 
@@ -27,9 +28,11 @@ def study_document(context: StudyContext, since: int = 0, now_s: float | None = 
         "now_s": time.time() if now_s is None else now_s,
         "settled": len(observations),
         "head": overview(context),
+        "limits": [limit_of(constraint) for constraint in problem.constraints],
         "open": [open_trial(problem, run) for run in study.record.open_runs],
     }
-    document = page_document("study", fields) | {"trials": trial_columns(problem, observations, first)}
+    columns = trial_columns(problem, observations, context.progress.points, first)
+    document = page_document("study", fields) | {"trials": columns}
     return document if first else document | {"space": space_of(problem)}
 
 
@@ -41,6 +44,16 @@ def space_of(problem: Problem) -> Document:
             {"name": parameter.name, "kind": type(parameter).__name__.lower(), "values": list(parameter.values)}
             for parameter in problem.space.parameters
         ],
+    }
+
+
+def limit_of(constraint: Constraint) -> Document:
+    """A constraint as a line in a chart of its metric: `time` in seconds, `cost` in dollars."""
+    return {
+        "text": str(constraint),
+        "metric": constraint.metric,
+        "bound": constraint.bound,
+        "at_least": constraint.at_least,
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from lynceus.analysis.calibration import intervals
 from lynceus.analysis.documents.json import Document, short
 from lynceus.analysis.pareto import without_deadline
-from lynceus.analysis.progress import progress
+from lynceus.analysis.progress import ProgressPoint
 from lynceus.problem.problem import Problem
 from lynceus.trial.outcome import End, Observations
 
@@ -17,16 +19,19 @@ STATES = {End.FINISHED: 0, End.TIMEOUT: 1, End.FAILED: 2}
 """Positions in the list `states` of the document: COMPLETE, TIMEOUT, FAIL."""
 
 
-def trial_columns(problem: Problem, observations: Observations, first: int = 0) -> Document:
+def trial_columns(
+    problem: Problem, observations: Observations, points: Sequence[ProgressPoint], first: int = 0
+) -> Document:
     """Settled trials in the order of settling, from position `first` on; one list per quantity.
 
     `keeps`: met every constraint; `other`: could be recommended under a later deadline. These and the cost
-    are null for runs that did not finish. `best_value` and `best_trial` are the incumbent after each trial. `why` holds positions in
+    are null for runs that did not finish; `bound_usd` is the cost of a run that ends where a stopped one was: a bound. `points` are the
+    progress of the study: `best_value` and `best_trial` are the incumbent after each trial. `why` holds positions in
     `whys`, which holds each text once; `details` and `reasons` are by position.
     """
     seen = observations[first:]
     whys: dict[str, int] = {}
-    after = progress(problem, observations)[first:]
+    after = points[first : len(observations)]
     columns: Document = {
         "first": first,
         "number": [one.order.number for one in seen],
@@ -43,17 +48,19 @@ def trial_columns(problem: Problem, observations: Observations, first: int = 0) 
         "details": {str(place): one.outcome.detail for place, one in enumerate(seen) if one.outcome.detail},
         "reasons": {str(place): str(one.outcome.reason) for place, one in enumerate(seen) if one.outcome.reason},
     }
-    return columns | {"whys": list(whys)} | _predicted(problem, seen)
+    return columns | {"whys": list(whys)} | _moments(seen) | _predicted(problem, seen)
 
 
 def _finished(problem: Problem, seen: Observations) -> dict[str, list[Any]]:
-    """What only finished runs tell."""
+    """What only finished and stopped runs tell."""
     free = without_deadline(problem)
-    found: dict[str, list[Any]] = {"cost_usd": [], "keeps": [], "other": []}
+    found: dict[str, list[Any]] = {"cost_usd": [], "bound_usd": [], "keeps": [], "other": []}
     for one in seen:
         row, seconds, metrics = one.row, one.outcome.seconds, one.outcome.metrics
         done = one.outcome.end is End.FINISHED
         found["cost_usd"].append(short(problem.cost(row, seconds)) if done else None)
+        stopped = one.outcome.end is End.TIMEOUT
+        found["bound_usd"].append(short(problem.cost(row, seconds)) if stopped else None)
         found["keeps"].append(int(problem.meets_constraints(row, seconds, metrics)) if done else None)
         found["other"].append(int(free.answer_value(row, seconds, metrics) is not None) if done else None)
     return found
@@ -68,6 +75,20 @@ def _codes(problem: Problem, seen: Observations) -> dict[str, list[int]]:
 def _metrics(seen: Observations) -> dict[str, list[float | None]]:
     names = dict.fromkeys(name for one in seen for name in one.outcome.metrics)
     return {name: [short(one.outcome.metrics.get(name)) for one in seen] for name in names}
+
+
+def _moments(seen: Observations) -> Document:
+    """When runs started and ended, in seconds since `epoch_s`, which keeps the numbers short; null where it is not known."""
+    epoch_s = math.floor(min((one.started_s for one in seen if one.started_s is not None), default=0.0))
+
+    def since(moment_s: float | None) -> float | None:
+        return None if moment_s is None else round(moment_s - epoch_s, 2)
+
+    return {
+        "epoch_s": epoch_s,
+        "started_s": [since(one.started_s) for one in seen],
+        "ended_s": [since(one.ended_s) if one.started_s is not None else None for one in seen],
+    }
 
 
 def _predicted(problem: Problem, seen: Observations) -> dict[str, list[float | None]]:

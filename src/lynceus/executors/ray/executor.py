@@ -297,9 +297,13 @@ def _write(path: Path, text: str) -> None:
     temporary.rename(path)
 
 
-def _make(context: ExecutorContext, options: RayOptions) -> RayExecutor:
+def _require_ray() -> None:
     if find_spec("ray") is None:
         raise MissingExtraError("Trials on Ray", "ray")
+
+
+def _make(context: ExecutorContext, options: RayOptions) -> RayExecutor:
+    _require_ray()
     return RayExecutor(context.problem, context.job, context.root, options, context.resources)
 
 
@@ -308,4 +312,5 @@ PLUGIN = Plugin(
     options=RayOptions,
     check=check_options,
     about="nodes of an existing Ray cluster, with the resources of the configuration",
+    require=_require_ray,
 )

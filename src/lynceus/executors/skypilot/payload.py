@@ -23,11 +23,12 @@ from lynceus.executors.supervisor import files
 from lynceus.executors.supervisor.bundle import runner
 from lynceus.executors.supervisor.commands import EXIT_DISK_FULL, EXIT_NO_DIRECTORY
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord
+from lynceus.executors.supervisor.scratch import SENT_RUN
 from lynceus.trial.text import clean_line
 
 SENT = "sent"
 """The part of a run directory that is copied to the cluster; removed when it has arrived."""
-_FOLDER = "lynceus-run-"
+_FOLDER = SENT_RUN
 _NEVER = (".git", "lynceus.db")
 """Not copied with a workdir: what only Lynceus and git need. Databases in use are not copied either."""
 _LINE = re.compile(rf"{node.LINE} (\d{{1,4}}) (\d{{1,6}}) (\d{{1,6}}) ([A-Za-z0-9+/=]+)")

@@ -14,6 +14,7 @@ The files of a run directory, in order of appearance:
     alive            the supervisor's heartbeat: seconds that the job has run
     params.json      the parameter values; LYNCEUS_PARAMS tells the job where it is
     result.jsonl     what the job reports; LYNCEUS_RESULT tells the job where it is
+    scratch          the run's own directory, see `scratch`; removed at the end, unless it is to be kept
     stdout, stderr   the output, its beginning and its end
     cancel           exists if the run is to be cancelled
     outcome.json     how the run ended, see `outcome_record`; written atomically

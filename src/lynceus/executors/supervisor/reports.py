@@ -12,12 +12,15 @@ import os
 import re
 import stat
 import time
+from collections.abc import Iterator
 
 from lynceus.executors.supervisor.masking import Secrets
+from lynceus.executors.supervisor.required_text import required_text
 from lynceus.executors.supervisor.time_limit import OutOfTimeError, time_limit
 from lynceus.trial.text import clean_line, clean_name
 
 MARK = b"::lynceus "
+_NEWLINE = ord("\n")
 _MAX_LINE_BYTES = 65536
 _MAX_POINTS = 4096
 _MAX_METRICS = 1000
@@ -45,6 +48,8 @@ class Reports:
         """Whether the beginning of the current line was dropped."""
         self._lines: dict[str, bytes] = {}
         self._patterns = {name: re.compile(pattern.encode()) for name, pattern in patterns.items()}
+        self._required = {name: required_text(pattern.encode()) for name, pattern in patterns.items()}
+        """What a line must contain if its expression matches."""
         self._secrets = secrets or Secrets()
         self._notes: dict[str, str] = {}
         """The first note of each kind."""
@@ -58,9 +63,12 @@ class Reports:
 
     def add_output(self, stream: str, data: bytes, seconds: float) -> None:
         """Read some bytes of a stream."""
-        *lines, rest = (self._lines.get(stream, b"") + data).split(b"\n")
-        self._lines[stream] = rest[-_MAX_LINE_BYTES:]
-        self._add_lines(lines, seconds)
+        begun, end = self._lines.get(stream, b""), data.rfind(b"\n")
+        if end < 0:
+            self._lines[stream] = (begun + data)[-_MAX_LINE_BYTES:]
+            return
+        self._lines[stream] = data[max(end + 1, len(data) - _MAX_LINE_BYTES) :]
+        self._add_lines(begun + data[:end] if begun else data[:end], seconds)
 
     def read_file(self, seconds: float, *, at_end: bool = False) -> None:
         """Read what is new in the result file, for a moment; at the end all that is left, up to a limit."""
@@ -113,23 +121,28 @@ class Reports:
         if not self._cut:
             self._add_json(self._rest, seconds)
         for rest in self._lines.values():
-            self._add_lines([rest], seconds)
+            self._add_lines(rest, seconds)
         self._rest, self._lines = b"", {}
 
-    def _add_lines(self, lines: list[bytes], seconds: float) -> None:
-        for line in lines:
-            if line.startswith(MARK):
-                self._add_json(line[len(MARK) :].rstrip(b"\r"), seconds)
+    def _add_lines(self, text: bytes, seconds: float) -> None:
+        """Read complete lines. The text as a whole is searched first: most lines hold nothing for us, and there may be millions."""
+        at = text.find(MARK)
+        while at >= 0:
+            end = _line_end(text, at)
+            if at == 0 or text[at - 1] == _NEWLINE:
+                self._add_json(text[at + len(MARK) : end].rstrip(b"\r"), seconds)
+            at = text.find(MARK, end)
         for name, pattern in list(self._patterns.items()):
+            required, every = self._required[name], name == "progress"
             try:
                 with time_limit(_SEARCH_S):
-                    matches = [found for line in lines if (found := pattern.search(line.rstrip(b"\r"))) is not None]
+                    for line in _lines_with(required, text, backwards=not every):
+                        match = pattern.search(line.rstrip(b"\r"))
+                        if match is not None and self._add(name, _number(match), seconds) and not every:
+                            break  # the last one counts
             except OutOfTimeError:
                 del self._patterns[name]
                 self._note(name, f"the expression of {name} was given up, because it took too long on some output")
-                continue
-            for match in matches:
-                self._add(name, (match.group(1) or b"").decode("utf-8", "replace"), seconds)
 
     def _add_json(self, line: bytes, seconds: float) -> None:
         if not line.strip():
@@ -146,7 +159,8 @@ class Reports:
             for name, value in values.items():
                 self._add(clean_name(self._secrets.masked_text(name)), value, seconds)
 
-    def _add(self, name: str, value: object, seconds: float) -> None:
+    def _add(self, name: str, value: object, seconds: float) -> bool:
+        """Take a value; false if it is not a finite number."""
         try:
             number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
@@ -154,7 +168,8 @@ class Reports:
         if not math.isfinite(number):
             shown = "several values" if isinstance(value, (dict, list)) else repr(self._quoted(str(value), 40))
             self._ignored(f"{name} is {shown}, not a finite number")
-        elif name == "progress":
+            return False
+        if name == "progress":
             self.trace.append((seconds, number))
             if len(self.trace) > _MAX_POINTS:
                 self.trace = self.trace[::2]
@@ -162,6 +177,7 @@ class Reports:
             self.metrics[name] = number
         else:
             self._note("metrics", f"only the first {_MAX_METRICS} metrics were kept")
+        return True
 
     def _quoted(self, text: str, longest: int) -> str:
         """Masked first, because a part of a secret is not recognised."""
@@ -173,6 +189,28 @@ class Reports:
     def _note(self, kind: str, note: str) -> None:
         if len(self._notes) < _MAX_NOTES:
             self._notes.setdefault(kind, note)
+
+
+def _number(match: re.Match[bytes]) -> str:
+    return (match.group(1) or b"").decode("utf-8", "replace")
+
+
+def _line_end(text: bytes, at: int) -> int:
+    end = text.find(b"\n", at)
+    return len(text) if end < 0 else end
+
+
+def _lines_with(required: bytes | None, text: bytes, *, backwards: bool) -> Iterator[bytes]:
+    """The lines of a text that contain another one, in this order or the other; all lines if it is None."""
+    if required is None:
+        lines = text.split(b"\n")
+        yield from reversed(lines) if backwards else lines
+        return
+    at = text.rfind(required) if backwards else text.find(required)
+    while at >= 0:
+        start, end = text.rfind(b"\n", 0, at) + 1, _line_end(text, at)
+        yield text[start:end]
+        at = text.rfind(required, 0, start) if backwards else text.find(required, end)
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import _thread
 import contextlib
 import enum
+import fcntl
 import os
 import select
 import signal
 import time
 from typing import Any
 
-from lynceus.executors.supervisor import files, process_tree
+from lynceus.executors.supervisor import files, process_tree, scratch
 from lynceus.executors.supervisor.limits import Limits
 from lynceus.executors.supervisor.masking import Secrets
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord, failed, finished, timed_out
@@ -25,6 +26,10 @@ RETRY_EXIT = 75
 PREEMPTED_EXIT = 85
 """ERESTART of errno.h: the machine is being preempted."""
 _CHUNK_BYTES = 65536
+_TAIL_BYTES = 4096
+"""The end of each stream, to see why a job failed."""
+_SET_PIPE_SIZE, _PIPE_BYTES = 1031, 1 << 20
+"""F_SETPIPE_SZ of fcntl.h, which Python names from 3.10 on. A job that prints a lot need not wait for us as often."""
 _HEARTBEAT_S = 1.0
 _SLOWEST_TICK_S = 0.25
 _LATE_S = 0.25
@@ -94,11 +99,18 @@ class Run:
         with contextlib.suppress(OSError):
             files.reserve(self._path(files.ROOM), _RESERVED_BYTES)
         self._open_heartbeat()
+        made, problem = self._make_scratch()
         if not files.write_once(self._path(files.STARTED), self._started(began_s)):
             self._limits.remove()
+            if made is not None:
+                scratch.remove_tree(made)
             return None
+        if made is not None:
+            scratch.adopt(self._directory, made)
         self._time.began = time.monotonic()
-        process, start_error = self._start()
+        if self._stop_cause is not None:
+            self._time.stopped = self._time.began
+        process, start_error = self._start() if not problem else (None, "")
         if process is not None:
             self._time.job = float(process)
             os.write(told, b"!")
@@ -109,12 +121,24 @@ class Run:
         all_killed = process_tree.kill_descendants()
         self._time.gone = self._time.beat = time.monotonic()
         return {
-            **self._outcome(status, start_error, all_killed=all_killed),
+            **self._outcome(status, problem, start_error, all_killed=all_killed),
             "node": os.uname().nodename,
             "began_s": began_s,
             "metrics": self._reports.metrics,
             "trace": self._reports.trace,
         }
+
+    def _make_scratch(self) -> tuple[str | None, str]:
+        """The scratch directory under its first name, if the run has one; or why it could not be made. Takes none of the job's time."""
+
+        def stops() -> bool:
+            self._stop_cause = self._cause_to_stop(0.0)
+            return self._stop_cause is not None
+
+        try:
+            return scratch.make(self._directory, self._request, stops), ""
+        except scratch.ScratchError as error:
+            return None, str(error)
 
     def _started(self, began_s: float) -> dict[str, Any]:
         """What `started.json` says."""
@@ -129,8 +153,9 @@ class Run:
             "node": os.uname().nodename,
         }
 
-    def _outcome(self, status: int | None, start_error: str, *, all_killed: bool) -> OutcomeRecord:
-        """How the run ended and what it wrote last; all its processes are gone. `status` is None if it could not be started."""
+    def _outcome(self, status: int | None, problem: str, start_error: str, *, all_killed: bool) -> OutcomeRecord:
+        """How the run ended and what it wrote last; all its processes are gone. `status` is None if it was not started: because of a
+        `problem` of this machine, or of an error of the job's command."""
         line, ended = self._time, self._time.ended
         told = line.stopped if line.stopped < ended else 0.0
         if not told:  # perhaps it ended by itself before it could be told
@@ -140,7 +165,8 @@ class Run:
         self._limits.remove()
         for output in self._outputs.values():
             output.close()
-        record = self._record(status, seconds, start_error)
+        stopped = self._stop_cause is not None
+        record = failed(problem) if problem and not stopped else self._record(status, seconds, start_error)
         record["seconds"] = seconds
         if told:
             record["stopping_s"] = line.gone - told
@@ -166,6 +192,8 @@ class Run:
         self._pipes = {out: files.STDOUT, err: files.STDERR}
         for descriptor in self._pipes:
             os.set_blocking(descriptor, False)
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(descriptor, _SET_PIPE_SIZE, _PIPE_BYTES)
         if start_error:
             os.waitpid(process, 0)
             return None, start_error
@@ -174,6 +202,8 @@ class Run:
     def _become_job(self, parent: int, out: int, err: int, write_error: int) -> None:
         """In the child process: its own session, the limits, the pipes, then the command. Never returns."""
         command, where = list(self._request["argv"]), os.path.expanduser(self._request["cwd"])
+        if (self._request.get("scratch") or {}).get("where") == "cwd":
+            where = self._path(scratch.NAME)
         if self._request.get("script"):
             command[-1] = self._path(command[-1])
         try:
@@ -227,6 +257,8 @@ class Run:
     def _look(self, now: float) -> None:
         """What is done from time to time: read reports, say that we live, stop the job if there is a cause to."""
         self._reports.read_file(now)
+        for output in self._outputs.values():
+            output.flush()
         self._write_heartbeat(now)
         if not self._time.stopped:
             if (cause := self._cause_to_stop(now)) is None:
@@ -261,23 +293,28 @@ class Run:
         if not data:
             return False
         name = self._pipes[descriptor]
-        self._tails[name] = (self._tails[name] + data)[-4096:]
+        self._tails[name] = (
+            data[-_TAIL_BYTES:] if len(data) >= _TAIL_BYTES else (self._tails[name] + data)[-_TAIL_BYTES:]
+        )
         self._reports.add_output(name, data, seconds)
         self._outputs[name].write(data)
+        if len(data) < _CHUNK_BYTES:  # otherwise more is waiting; what is too old by then need not be saved
+            self._outputs[name].flush()
         return True
 
     def _drain(self, seconds: float) -> None:
         for descriptor in self._pipes:
             with contextlib.suppress(OSError):
                 for _ in range(_FULL_PIPE_READS):
+                    self._time.beat = time.monotonic()
                     if not (select.select([descriptor], [], [], 0)[0] and self._read(descriptor, seconds)):
                         break
             os.close(descriptor)
         self._reports.finish(seconds)
 
     def _record(self, status: int | None, seconds: float, start_error: str) -> OutcomeRecord:
-        """How the run ended. `status` is the job's wait status; None if it could not be started."""
-        if status is None:
+        """How the run ended. `status` is the job's wait status; None if it could not be started, or was stopped before."""
+        if start_error:
             return failed(start_error, reason="job")
         if self._stop_cause is StopCause.CANCEL:
             return failed(f"cancelled after {seconds:.1f} s", reason="user")
@@ -290,6 +327,7 @@ class Run:
         if self._stop_cause is StopCause.NO_GUARD:
             detail = f"stopped after {seconds:.1f} s, because the process that guards its timeout was killed"
             return {**failed(detail), "outside": True}
+        assert status is not None, "a run that was not started was stopped, or has an error"
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         return finished(seconds) if code == 0 else {**self._failure(code), "exit": code}
 
@@ -328,12 +366,15 @@ class Run:
         )
 
     def _last_error_line(self) -> str:
-        """The last line of standard error, after a colon; empty if there is none. Secrets are masked: it is read from the saved output."""
+        """The last line of standard error, after a colon and without its full stop, as more may follow; empty if there is none.
+
+        Secrets are masked: it is read from the saved output.
+        """
         saved = ""
         with contextlib.suppress(OSError):
             saved = (files.read_regular(self._path(files.STDERR), 4096) or b"").decode("utf-8", "replace")
         lines = [line for line in saved.split("\n") if line.strip()]
-        return f": {clean_line(lines[-1], 200)}" if lines else ""
+        return f": {clean_line(lines[-1].rstrip().rstrip('.'), 200)}" if lines else ""
 
     def _write_heartbeat(self, now: float) -> None:
         """Write how long the run has lasted, by our own clock: clocks of other machines may differ."""

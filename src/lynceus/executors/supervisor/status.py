@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from lynceus.executors.supervisor import files, process_tree
+from lynceus.executors.supervisor import files, process_tree, scratch
 from lynceus.executors.supervisor.ending import end_processes, job_processes
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord, failed, timed_out
 from lynceus.executors.supervisor.output import read_output
@@ -53,9 +53,16 @@ def settled_outcome(
             return None
         record = supervisor_died(directory, request)
         files.write_atomically(os.path.join(directory, files.OUTCOME), record)
+        leave_scratch(directory, request)
         return record
     finally:
         os.close(lock)
+
+
+def leave_scratch(directory: str, request: Mapping[str, Any]) -> None:
+    """Remove the scratch directory of a run that has ended, or keep it under a name that says whether it finished."""
+    record = read_outcome(directory)
+    scratch.leave(directory, request, finished=record is not None and record["end"] == "finished")
 
 
 def last_heartbeat_s(directory: str, started: Mapping[str, Any]) -> float:

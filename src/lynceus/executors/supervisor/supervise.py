@@ -10,12 +10,12 @@ import time
 import traceback
 from typing import Any
 
-from lynceus.executors.supervisor import files
+from lynceus.executors.supervisor import files, scratch
 from lynceus.executors.supervisor.guard import SIGNALS, Guard
 from lynceus.executors.supervisor.masking import Secrets
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord
 from lynceus.executors.supervisor.run import Run
-from lynceus.executors.supervisor.status import supervisor_died
+from lynceus.executors.supervisor.status import leave_scratch, supervisor_died
 from lynceus.executors.supervisor.timeline import Timeline
 
 _FULL_DISK_S = 0.5
@@ -50,6 +50,8 @@ def supervise(directory: str, environment: dict[str, str], secrets: list[str]) -
     if code != 0 and not os.path.exists(os.path.join(directory, files.OUTCOME)):
         outcome = supervisor_died(directory, request, timeline=guard.timeline, code=code)
         _write_outcome(directory, lock, outcome, guard.timeline)
+    if files.is_same(os.path.join(directory, files.LOCK), lock):
+        leave_scratch(directory, request)  # after the outcome is safe, whatever the job left there
 
 
 def _run(
@@ -64,7 +66,10 @@ def _run(
     """In the supervisor's process: run the job and record its outcome."""
     path = os.path.join
     paths = {"LYNCEUS_PARAMS": path(directory, files.PARAMS), "LYNCEUS_RESULT": path(directory, files.RESULT)}
-    run = Run(directory, request, {**environment, **paths}, secrets, timeline, lock)
+    if request.get("scratch"):
+        paths["LYNCEUS_SCRATCH"] = path(directory, scratch.NAME)
+    inherited = {name: text for name, text in environment.items() if name != "LYNCEUS_SCRATCH"}
+    run = Run(directory, request, {**inherited, **paths}, secrets, timeline, lock)
     for which in SIGNALS:
         signal.signal(which, run.stop_on_signal)
     outcome = run.execute(told)

@@ -11,9 +11,11 @@ from lynceus.jobfile.sections.budget import BillingSection, BudgetSection
 from lynceus.jobfile.sections.executor import ExecutorSection
 from lynceus.jobfile.sections.notify import NotifySection
 from lynceus.jobfile.sections.resources import ResourcesSection
+from lynceus.jobfile.sections.savings import BaselineSection, FutureSection
 from lynceus.jobfile.sections.space import DerivedSection, FractionSection, ParameterSection, PricesSection
 from lynceus.jobfile.sections.trial import TrialSection
-from lynceus.jobfile.sections.values import EnvName, EnvValue, Run, SecretSource, study_name
+from lynceus.jobfile.sections.values import EnvName, EnvValue, Run, SecretSource, shortened, study_name
+from lynceus.problem.baseline import has_fields
 from lynceus.problem.fields import Section
 
 _FOREIGN_FIELDS: Mapping[str, str] = {
@@ -77,8 +79,12 @@ class JobFile(Section):
     )
     policy: str | dict[str, Any] = Field(default="lynceus", description="a named policy, or one composed of parts")
     seed: int = Field(default=0, ge=0, lt=2**63, description="the random seed: the same seed makes the same decisions")
-    baseline: dict[str, Any] | None = Field(
-        default=None, description="the configuration used until now, to compare the best one with"
+    baseline: BaselineSection | None = Field(
+        default=None,
+        description="the configuration used until now, to compare the best one with; alone, or with its runtime or measure",
+    )
+    future: FutureSection | None = Field(
+        default=None, description="how often the result will be used: {runs: 100} or {per_month: 30, months: 6}"
     )
     executor: ExecutorSection = Field(default_factory=ExecutorSection)
     notify: NotifySection | None = Field(
@@ -113,6 +119,22 @@ class JobFile(Section):
         if isinstance(value, str) and value.strip():
             return value
         raise ValueError("expected a list of arguments such as [python, train.py, '${depth}'], or a script.")
+
+    @field_validator("baseline", mode="before")
+    @classmethod
+    def _long_form(cls, value: Any, info: ValidationInfo) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise ValueError(f"got {shortened(value)}; write a configuration, or {{config: …, runtime: 41m}}.")
+        space = info.data.get("space", {})
+        if not has_fields(value, space):
+            return {"config": value}
+        if "config" not in value and any(name in space for name in value):
+            raise ValueError(
+                "beside runtime and measure, the configuration needs a field: {config: {…}, runtime: 41m}."
+            )
+        return value
 
     @field_validator("space")
     @classmethod

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from lynceus.errors import InputError
 from lynceus.jobfile.sections.values import shortened
@@ -20,6 +21,21 @@ class RetriesSection(Section):
         default=2, ge=0, description="after the cloud took the machines back (exit code 85); see resources.spot"
     )
     job: int = Field(default=0, ge=0, description="after failures of the job itself, which usually repeat")
+
+
+def _pattern(value: object) -> str:
+    """A pattern of paths that stay inside the working directory."""
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise ValueError(f"got {shortened(value)}; write a path or a pattern such as 'data/*.csv'.")
+    if value.startswith(("/", "~")) or ".." in value.split("/"):
+        raise ValueError(
+            f"got {shortened(value)}; files are brought in from the working directory only, so write a path inside it."
+        )
+    return value
+
+
+Pattern = Annotated[str, BeforeValidator(_pattern), WithJsonSchema({"type": "string", "minLength": 1})]
+"""A path inside the working directory; `*`, `?`, `[...]` and `**` stand for parts of it."""
 
 
 class TrialSection(Section):
@@ -39,6 +55,33 @@ class TrialSection(Section):
     )
     grace: Duration = Field(default=10.0, description="between SIGTERM and SIGKILL; reserved, and charged if used")
     max_failures: int = Field(default=5, ge=1, description="consecutive failures after which the study pauses")
+    scratch: Literal["none", "env", "cwd"] = Field(
+        default="env",
+        description="a directory for each trial: none, env (its path is in LYNCEUS_SCRATCH) or cwd (the trial is also started in it)",
+    )
+    copy_: list[Pattern] = Field(
+        default=[], alias="copy", description="with scratch: cwd, what is copied into it from the working directory"
+    )
+    link: list[Pattern] = Field(
+        default=[], description="with scratch: cwd, what is linked into it from the working directory, to be read only"
+    )
+    keep_scratch: bool = Field(
+        default=False, description="keep the scratch directories in the run directories after trials have ended"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _needs_scratch(cls, value: object) -> object:
+        where = value.get("scratch", "env") if isinstance(value, dict) else None
+        for name in ("copy", "link") if where in ("none", "env") else ():
+            if value.get(name):  # type: ignore[attr-defined]
+                raise ValueError(
+                    f"'{name}' brings files into the directory that a trial is started in, which scratch: {where} does not give it; "
+                    "add scratch: cwd."
+                )
+        if where == "none" and value.get("keep_scratch"):  # type: ignore[attr-defined]
+            raise ValueError("'keep_scratch' keeps nothing with scratch: none; write scratch: env or scratch: cwd.")
+        return value
 
     @field_validator("timeout", mode="before")
     @classmethod

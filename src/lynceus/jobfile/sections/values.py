@@ -51,6 +51,8 @@ def short_form(schema: dict[str, Any]) -> ConfigDict:
 
     def extra(long: dict[str, Any]) -> None:
         full = {"type": "object", "properties": long.pop("properties"), "additionalProperties": False}
+        if "required" in long:
+            full["required"] = long.pop("required")
         for key in ("type", "additionalProperties"):
             long.pop(key, None)
         long["anyOf"] = [schema, full]

@@ -92,7 +92,7 @@ def _known_fields(model: type[BaseModel], path: Path) -> list[str]:
         if below:
             here = [found for annotation in below for found in _models(annotation)]
         # Otherwise the step is an index of a list or a key of a mapping of sections, whose models are in `here` already.
-    return [name for one in here for name in one.model_fields]
+    return [field.alias or name for one in here for name, field in one.model_fields.items()]
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

@@ -33,6 +33,9 @@ reproducible at any time and on any machine."""
 _FEWEST = 4
 """With fewer starting rows than this, look-ahead is skipped."""
 
+_HARDLY = 1e-6
+"""An expected improvement below this share of the best value is not worth a number."""
+
 
 @dataclass(frozen=True)
 class Lookahead:
@@ -97,6 +100,7 @@ class Lookahead:
         else:
             row = int(rows[np.argmax(score[rows])])
             best_score = float(score[row])
+        chance = prediction.feasible(state.problem)[0]
         return Plan(
             row,
             why=_why(state, float(value[row]), float(usd[row]), int(candidates.sum()), ahead),
@@ -104,7 +108,8 @@ class Lookahead:
             gain=float(value[row]),
             best_gain=float(value[candidates].max()),
             best_rate=float(_rate(value[candidates], usd[candidates]).max()),
-            probability=float(prediction.feasible(state.problem)[0, row]),
+            chance_rate=_chance_rate(state, chance[candidates], usd[candidates]),
+            probability=float(chance[row]),
             usd=float(usd[row]),
             expected=prediction.expected(row),
             path=path,
@@ -218,7 +223,15 @@ class Lookahead:
 def _why(state: State, value: float, usd: float, candidates: int, depth: int) -> str:
     ahead = f", {depth} ahead" if depth else ""
     amount = format_money(value) if state.problem.kind == "cost" else f"{value:.3g}"
-    return f"expected improvement {amount} for {format_money(usd)}{ahead}, best of {candidates} affordable"
+    best = abs(float(state.best[0]))
+    scale = best if not math.isnan(best) else usd if state.problem.kind == "cost" else 0.0
+    hoped = f"expected improvement {amount}" if value > _HARDLY * scale else "hardly any improvement expected"
+    return f"{hoped} for {format_money(usd)}{ahead}, best of {candidates} affordable"
+
+
+def _chance_rate(state: State, chance: FloatArray, usd: FloatArray) -> float:
+    """The largest chance per dollar to find a first configuration that keeps every constraint; NaN once one is known."""
+    return float(_rate(chance, usd).max()) if np.isnan(state.best[0]) and state.problem.constraints else math.nan
 
 
 def _rate(value: FloatArray, usd: FloatArray) -> FloatArray:

@@ -10,24 +10,27 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request, Response
 
 from lynceus.analysis.answer import answer
+from lynceus.analysis.contour import contour
 from lynceus.analysis.documents.comparison import comparison_document
 from lynceus.analysis.documents.insight import explanation_document, insight_document
 from lynceus.analysis.documents.json import Document, to_json
 from lynceus.analysis.documents.study import study_document
 from lynceus.analysis.documents.trial import trial_document
 from lynceus.analysis.study_context import StudyContext
-from lynceus.analysis.trial_rows import select_trials, trial_rows, trials_csv
-from lynceus.analysis.whatif import deadline_case, price_case, unchanged, whatifs, with_deadline
+from lynceus.analysis.trial_filter import select_trials
+from lynceus.analysis.trial_rows import trial_rows, trials_csv
+from lynceus.analysis.whatif import constraint_cases, deadline_case, price_case, unchanged, whatifs, with_deadline
 from lynceus.errors import InputError
 from lynceus.library.studies import studies_document, study_line
-from lynceus.library.study_context import study_context
 from lynceus.library.trial_output import trial_output
 from lynceus.problem.units import parse_duration
 from lynceus.server.context import Context, context_of, run_slow, snapshot
 from lynceus.server.errors import unknown_trial
 from lynceus.server.examples import example
-from lynceus.server.schemas import StoredText, StudyName, TrialNumber
+from lynceus.server.schemas import Note, StoredText, StudyName, TrialNumber
+from lynceus.storage.sql.notes import read_note
 from lynceus.storage.sql.rows import StudyRecord
+from lynceus.study.changed_limits import checked_constraints, new_limits
 
 routes = APIRouter()
 
@@ -36,6 +39,7 @@ MAX_CASES = 50
 MAX_DEADLINE_S = 1e10
 _FirstStudy = Annotated[StoredText, Query(min_length=1, max_length=200, examples=["nightly-sessions"])]
 _SecondStudy = Annotated[StoredText, Query(min_length=1, max_length=200, examples=["nightly-sessions-2"])]
+_Axis = Annotated[StoredText | None, Query(max_length=200, description="a parameter", examples=["threads"])]
 _Where = Annotated[
     str | None,
     Query(max_length=500, description="an expression over parameters: `threads > 2`", examples=["threads > 2"]),
@@ -83,7 +87,7 @@ def study_view(
     since: Annotated[int, Query(ge=0, le=10_000_000, description="settled trials that the page already has")] = 0,
 ) -> Document:
     """A study as its page shows it; with `since`, only new trials."""
-    return study_document(study_context(snapshot(request, name)), since)
+    return study_document(snapshot(request, name).context(), since)
 
 
 @routes.get("/studies/{name}/trials", operation_id="trials", responses=example("trials"))
@@ -113,7 +117,7 @@ def trial(request: Request, name: StudyName, number: TrialNumber) -> Document:
     records = context_of(request).storage.trials(name, number)
     if not records:
         raise unknown_trial(name, number)
-    return trial_document(study_context(one), records[0], trial_output(one, number))
+    return trial_document(one.context(), records[0], trial_output(one, number))
 
 
 @routes.get("/studies/{name}/insight", operation_id="insight", responses=example("insight"))
@@ -154,12 +158,36 @@ async def importance(request: Request, name: StudyName) -> Document:
     return {"importance": (await explain(request, name))["importance"]}
 
 
+@routes.get("/studies/{name}/contour", operation_id="contour", responses=example("contour"))
+async def contour_over(
+    request: Request,
+    name: StudyName,
+    x: _Axis = None,
+    y: _Axis = None,
+) -> Document:
+    """The best predicted objective for each pair of values of two parameters; by default the two most important ones."""
+    return await _cached(request, name, f"contour {x!r} {y!r}", lambda context: to_json(contour(context, x, y)))
+
+
+@routes.get("/studies/{name}/note", operation_id="note", response_model=Note, responses=example("note"))
+def note(request: Request, name: StudyName) -> Document:
+    """What users have written about a study."""
+    context = context_of(request)
+    context.studies.record(name)
+    document: Document = to_json(read_note(context.storage, name))
+    return document
+
+
 @routes.get("/studies/{name}/what-if", operation_id="what_if", responses=example("what_if"))
 async def what_if(
     request: Request,
     name: StudyName,
     deadline: Annotated[
         str | None, Query(max_length=300, description="durations, separated by commas", examples=["30m,45m"])
+    ] = None,
+    constraint: Annotated[
+        list[Annotated[StoredText, Query(max_length=300)]] | None,
+        Query(max_length=MAX_CASES, description="other limits, as in a job file", examples=[["bytes <= 4.3MB"]]),
     ] = None,
     price: Annotated[
         str | None,
@@ -170,18 +198,22 @@ async def what_if(
         ),
     ] = None,
 ) -> Document:
-    """The answer for other deadlines or prices, from runs that are already paid for."""
+    """The answer for other limits or prices, from runs that are already paid for."""
     texts = [part.strip() for part in (deadline or "").split(",") if part.strip()]
     deadlines = [_deadline_s(text) for text in texts[:MAX_CASES]]
 
     def compute(context: StudyContext) -> Document:
         problem = context.study.problem
         cases = [unchanged(problem), *(deadline_case(problem, seconds) for seconds in deadlines)]
+        limits = checked_constraints(constraint or [], "constraint")
+        for one in limits:
+            new_limits(context.study, [one])
+        cases += constraint_cases(problem, limits)
         cases += [] if price is None else [price_case(problem, price)]
         document: Document = to_json(whatifs(context, cases))
         return document
 
-    return await _cached(request, name, f"what-if {deadlines} {price}", compute)
+    return await _cached(request, name, f"what-if {deadlines} {constraint} {price}", compute)
 
 
 @routes.get(
@@ -220,7 +252,7 @@ async def compare(request: Request, a: _FirstStudy, b: _SecondStudy) -> Document
         key = ("compare", left.record.identity, right.record.identity)
         version = left.record.sequence + right.record.sequence  # both only grow, so their sum orders the versions
         return context_of(request).documents.get(
-            key, version, lambda: comparison_document(study_context(left), study_context(right))
+            key, version, lambda: comparison_document(left.context(), right.context())
         )
 
     return await run_slow(request, compute)
@@ -231,7 +263,7 @@ async def _cached(request: Request, name: str, kind: str, make: Callable[[StudyC
 
     def compute() -> Document:
         one = snapshot(request, name)
-        return context_of(request).cached(one, kind, lambda: make(study_context(one)))
+        return context_of(request).cached(one, kind, lambda: make(one.context()))
 
     return await run_slow(request, compute)
 

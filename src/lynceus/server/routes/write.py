@@ -136,9 +136,10 @@ async def stop(run: Run, body: Annotated[schemas.Stop | None, Body()] = None) ->
 
 @routes.post("/studies/{name}/resume", operation_id="resume", responses=example("resume"))
 async def resume(run: Run, body: Annotated[schemas.Resume | None, Body()] = None) -> dict[str, Any]:
-    """Go on after a stop, a pause or a spent budget, perhaps with more money. It starts no worker; `lynceus resume` does."""
+    """Go on after a stop, a pause or a spent budget, perhaps with more money or under other limits. It starts no worker;
+    `lynceus resume` does."""
     options = body or schemas.Resume()
-    return await run(commands.resume(options.add_budget), options)
+    return await run(commands.resume(options.add_budget, options.constraints, options.add_trials), options)
 
 
 @routes.post("/studies/{name}/trials/{number}/stop", operation_id="stop_trial", responses=example("stop_trial"))

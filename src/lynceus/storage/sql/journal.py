@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, insert, select, update
 
 from lynceus.storage.forks import renew_after_fork
-from lynceus.storage.serialization import order_record, outcome_record, storable, target_record
+from lynceus.storage.serialization import limits_record, order_record, outcome_record, storable, target_record
 from lynceus.storage.sql.address import Address
 from lynceus.storage.sql.clock import StorageClock
 from lynceus.storage.sql.leases import LOST_AFTER_S, Leases
@@ -20,6 +20,7 @@ from lynceus.storage.sql.reader import STUDY_COLUMNS, Reader
 from lynceus.storage.sql.tables import events, studies, trials
 from lynceus.storage.sql.transaction import database_errors, writing
 from lynceus.storage.worker import myself
+from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
@@ -184,7 +185,7 @@ class SqlJournal:
             self._change(number, _settled_values(observation, rank, now), settled=rank + 1, **self._worked(now))
             self._note("settled", number, {"end": str(observation.outcome.end)})
             self._reader.held.pop(number, None)
-            reader.settle(observation)
+            reader.settle(replace(observation, started_s=run.launched_s or run.ordered_s, ended_s=now))
             reader.sequence = reader.row.sequence
         return True
 
@@ -226,18 +227,25 @@ class SqlJournal:
                 self._change_study(wish=str(requested))
                 self._note("wished", None, {"wish": str(requested)})
 
-    def resumed(self, add_usd: float = 0.0) -> None:
-        """The study goes on, perhaps with more money."""
+    def resumed(self, add_usd: float = 0.0, limits: LimitChange | None = None, add_trials: int = 0) -> None:
+        """The study goes on, perhaps with more money or trials, or under other constraints."""
         with self.exclusive():
             record = self.record
+            changed = {} if limits is None else {"limits": limits_record((*record.limit_changes, limits))}
             self._change_study(
                 because=None,
                 reason=None,
                 wish=str(RequestedState.RUN),
                 resumed_at=len(record.observations),
                 added_usd=record.added_usd + add_usd,
+                added_trials=record.added_trials + add_trials,
+                **changed,
             )
-            self._note("resumed", None, {"added_usd": add_usd} if add_usd else None)
+            added = {"added_usd": add_usd, "added_trials": add_trials}
+            self._note("resumed", None, {name: count for name, count in added.items() if count} or None)
+            if limits is not None:
+                before, after = [str(each) for each in limits.before], [str(each) for each in limits.after]
+                self._note("limited", None, {"before": before, "after": after})
 
     def request_cancel(self, number: int) -> None:
         """The user wants this open run to end."""

@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from lynceus.errors import InfrastructureError, InputError
-from lynceus.storage.serialization import order_of, outcome_of, reading, target_of
+from lynceus.storage.serialization import limits_of, order_of, outcome_of, reading, target_of
 from lynceus.storage.sql.tables import studies, trials
+from lynceus.trial.order import Purpose
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
 from lynceus.trial.stop import Stopped, StopReason
@@ -19,7 +20,7 @@ STUDY_COLUMNS = [column for column in studies.columns if column.name not in ("do
 _TRIAL_COLUMNS = [
     column
     for column in trials.columns
-    if column.name not in ("study_id", "sequence", "params", "settled_s", "lease_s", "lease_clock")
+    if column.name not in ("study_id", "sequence", "params", "lease_s", "lease_clock")
 ]
 """What a decision needs of a trial; its configuration follows from the row."""
 
@@ -75,6 +76,8 @@ class Reader:
                     stopped=None if row.because is None else Stopped(StopReason(row.because), row.reason),
                     resumed_at=int(row.resumed_at),
                     added_usd=float(row.added_usd),
+                    added_trials=int(row.added_trials),
+                    limit_changes=limits_of(row.limits),
                     active_s=float(row.active_s),
                 )
         return self._record
@@ -93,6 +96,8 @@ class Reader:
         study = connection.execute(wanted.with_for_update() if lock else wanted).one_or_none()
         if study is not None and study.identity != (self._identity or study.identity):
             study = None  # SQLite gave the number of a deleted study to a new one
+        if study is not None and study.name != self.name:
+            raise InputError(f"study {self.name!r}: it is called {study.name!r} now; open it under that name.")
         self.set_row(study)
         self._identity = self.row.identity
         if self.row.sequence == self.sequence:
@@ -151,4 +156,7 @@ class Reader:
                 "restore it from a backup."
             )
         order = order_of(trial.ordered) if known is None else known.order
-        self.settle(Observation(order, outcome_of(trial.outcome), target_of(trial.told)))
+        imported = order.plan.purpose is Purpose.IMPORT
+        started_s = None if imported else float(trial.launched_s or trial.ordered_s)
+        ended_s = None if imported or trial.settled_s is None else float(trial.settled_s)
+        self.settle(Observation(order, outcome_of(trial.outcome), target_of(trial.told), started_s, ended_s))

@@ -8,8 +8,9 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from lynceus.storage.serialization import DamagedRecordError, order_of, outcome_of, reading, target_of
+from lynceus.storage.serialization import DamagedRecordError, limits_of, order_of, outcome_of, reading, target_of
 from lynceus.storage.sql.address import without_credentials
+from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Outcome, TrainingTarget
 from lynceus.trial.record import RequestedState
@@ -44,6 +45,9 @@ class StudyRecord:
     """Tells it apart from a deleted study of the same name."""
     sequence: int
     """Grows with every change."""
+    limit_changes: tuple[LimitChange, ...] = ()
+    """Every change of the constraints since it began, oldest first."""
+    added_trials: int = 0
     damage: str | None = None
     """What makes the row unreadable, as a sentence; the other fields then hold what could be read."""
 
@@ -109,7 +113,9 @@ def study_record(row: Row[Any], shown_url: str) -> StudyRecord:
     except DamagedRecordError as error:
         zeros = (0.0, 0.0, 0.0, 0, 0)  # money, moments and counts
         state = RequestedState.STOP
-        return StudyRecord(row.id, name, 0.0, {}, "", {}, 0, state, None, *zeros, str(row.identity), -1, str(error))
+        return StudyRecord(
+            row.id, name, 0.0, {}, "", {}, 0, state, None, *zeros, str(row.identity), -1, damage=str(error)
+        )
 
 
 def _study_record(row: Row[Any]) -> StudyRecord:
@@ -134,6 +140,8 @@ def _study_record(row: Row[Any]) -> StudyRecord:
         int(row.settled),
         row.identity,
         int(row.sequence),
+        limits_of(row.limits),
+        int(row.added_trials),
     )
 
 

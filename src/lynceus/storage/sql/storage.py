@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, exists, func, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from lynceus.errors import InputError
@@ -37,10 +37,12 @@ __all__ = [
     "Cursor",
     "Event",
     "Storage",
+    "StudyBusyError",
     "StudyExistsError",
     "StudyRecord",
     "TrialRecord",
     "fingerprint",
+    "rename_study",
     "upgrade",
 ]
 
@@ -49,6 +51,10 @@ DEFAULT_URL = "sqlite:///lynceus.db"
 
 class StudyExistsError(InputError):
     """A new study has the name of another one."""
+
+
+class StudyBusyError(InputError):
+    """A study has open trials, or a worker runs it, so that it can be neither deleted nor renamed now."""
 
 
 class Storage:
@@ -173,8 +179,7 @@ class Storage:
             values: dict[str, Any] = {"document": without_credentials(dict(document))}
             if fingerprint is not None:
                 values["fingerprint"] = fingerprint
-                still_open = select(func.count()).where(trials.c.study_id == record.id, trials.c.rank.is_(None))
-                if count := connection.execute(still_open).scalar_one():
+                if count := _open_trials(connection, record.id):
                     raise InputError(
                         f"study {name!r} has {count} open trials at its present prices; let them end (lynceus stop {name}), then try again."
                     )
@@ -183,11 +188,17 @@ class Storage:
             connection.execute(insert(events).values(study_id=record.id, at_s=now, kind=kind, detail=detail))
         return self.load_study(name)
 
-    def delete_study(self, name: str) -> None:
-        """Delete a study and its trials for good."""
-        record = self.load_study(name)
+    def delete_study(self, name: str, *, only_unstarted: bool = False) -> bool:
+        """Delete a study and its trials for good, also one that cannot be read; with `only_unstarted`, unless it has a trial."""
+        mine = [record.id for record in self.studies() if record.name == name]
+        wanted = delete(studies).where(studies.c.id.in_(mine))
+        if only_unstarted:
+            wanted = wanted.where(~exists().where(trials.c.study_id == studies.c.id))
         with self._writing() as connection:
-            connection.execute(delete(studies).where(studies.c.id == record.id))
+            deleted = connection.execute(wanted).rowcount > 0
+            if deleted:
+                connection.execute(delete(settings).where(settings.c.name.in_([outage_setting(one) for one in mine])))
+        return deleted
 
     def journal(self, name: str) -> SqlJournal:
         """The journal of a study, read to its present end."""
@@ -205,9 +216,11 @@ class Storage:
         with self._errors(), self._engine.connect() as connection:
             return [Cursor(*row) for row in connection.execute(wanted.order_by(studies.c.id))]
 
-    def events(self, name: str, since_s: float = 0.0) -> list[Event]:
-        """The events of a study, oldest first."""
+    def events(self, name: str, since_s: float = 0.0, *, kinds: Sequence[str] = ()) -> list[Event]:
+        """The events of a study, oldest first; only those of some kinds, if given."""
         wanted = select(events).where(events.c.study_id == self.load_study(name).id, events.c.at_s >= since_s)
+        if kinds:
+            wanted = wanted.where(events.c.kind.in_(kinds))
         with self._errors(), self._engine.connect() as connection:
             return [
                 Event(row.at_s, row.kind, row.number, row.worker, row.detail)
@@ -270,6 +283,31 @@ class Storage:
             yield
 
 
+def rename_study(storage: Storage, name: str, new: str) -> StudyRecord:
+    """Another name for a study; it must be free. Journals that were opened under the old name refuse to go on."""
+    _check_name(new)
+    record = storage.load_study(name)
+    document = dict(record.document)
+    if "job" in document:
+        document["job"] = {**document["job"], "name": new}
+    with storage._errors():
+        try:
+            with writing(storage._engine) as connection:
+                now, mine = storage.clock.now(connection), studies.c.id == record.id
+                connection.execute(select(studies.c.id).where(mine).with_for_update())
+                if count := _open_trials(connection, record.id):
+                    raise StudyBusyError(f"study {name!r} has {count} open trials; let them end, then rename it.")
+                values = {"name": new, "document": document, "sequence": studies.c.sequence + 1}
+                connection.execute(update(studies).where(mine).values(**values))
+                detail = {"from": name, "to": new}
+                connection.execute(insert(events).values(study_id=record.id, at_s=now, kind="renamed", detail=detail))
+        except IntegrityError:
+            raise StudyExistsError(
+                f"study {new!r} exists already in {storage.shown_url}; choose another name, or delete it with: lynceus delete {new}."
+            ) from None
+    return storage.load_study(new)
+
+
 def upgrade(url: str) -> tuple[str | None, str]:
     """Bring a storage to this program's version; returns the versions before and after."""
     address = parse_address(url)
@@ -314,6 +352,16 @@ def _usable(address: Address) -> Iterator[None]:
         raise InputError(f"storage {address.shown}: the address cannot be used ({said}); correct it.") from None
 
 
+def _open_trials(connection: Connection, study_id: int) -> int:
+    wanted = select(func.count()).where(trials.c.study_id == study_id, trials.c.rank.is_(None))
+    return int(connection.execute(wanted).scalar_one())
+
+
+def outage_setting(study_id: int) -> str:
+    """The name of the setting that tells what does not answer the worker of a study."""
+    return f"outage of study {study_id}"
+
+
 def _check_name(name: str) -> None:
     if not name or "/" in name or not name.isprintable() or name in (".", "..") or len(name) > 200:
         raise InputError(
@@ -323,7 +371,9 @@ def _check_name(name: str) -> None:
 
 def _unstarted(now: float) -> dict[str, Any]:
     """The columns of a study in which nothing has happened yet."""
-    zeros = dict.fromkeys(("sequence", "settled", "resumed_at"), 0) | dict.fromkeys(("added_usd", "active_s"), 0.0)
+    zeros = dict.fromkeys(("sequence", "settled", "resumed_at", "added_trials"), 0) | dict.fromkeys(
+        ("added_usd", "active_s"), 0.0
+    )
     return {**zeros, "created_s": now, "seen_s": now, "wish": str(RequestedState.RUN), "queue": []}
 
 

@@ -54,6 +54,8 @@ studies = Table(
     Column("active_s", Float(53), nullable=False),  # seconds in which a worker was active
     Column("seen_s", Float(53), nullable=False),  # when a worker was last active
     Column("queue", Facts, nullable=False),  # rows that the user wants next
+    Column("limits", Facts),  # changes of the constraints since it began; null for none
+    Column("added_trials", Integer, nullable=False),
 )
 
 trials = Table(

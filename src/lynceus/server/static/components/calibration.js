@@ -1,11 +1,14 @@
 // Predicted and measured times: how well the model is calibrated.
 
-import { el, setText, setChildren } from "../lib/dom.js";
+import { el } from "../lib/dom.js";
 import { chart, legend } from "../lib/chart.js";
 import { count, duration, percent } from "../lib/format.js";
 import { extent, scale, wide } from "../lib/scale.js";
 import { FAIL, TIMEOUT } from "../lib/trials.js";
-import { hrefOf } from "./describe.js";
+import { pileUp } from "../lib/spread.js";
+import { hrefsOf, trialCell } from "./describe.js";
+
+const MAX_BARS = 400;
 
 const judged = (store) => {
   const indices = [];
@@ -37,42 +40,40 @@ const draw = (data, box) => {
   if (!indices.length) return { empty: "The model has not predicted a run yet." };
   const range = extent(indices.flatMap((index) => [store.middle_s[index], store.runtime_s[index]])), log = wide(range);
   const x = scale(...range, box.left, box.right, log), y = scale(...range, box.bottom, box.top, log);
-  const few = indices.slice(-400);
-  const bars = few.map((index) => {
+  const stopped = [], finished = [];
+  for (const index of indices) {
+    const bound = store.state[index] === TIMEOUT;
+    (bound ? stopped : finished).push({ x: x(store.middle_s[index]), y: y(store.runtime_s[index]), kind: bound ? "stopped" : "feasible", r: bound ? 3 : 3.8, index });
+  }
+  const few = finished.slice(-MAX_BARS);
+  const bars = few.map(({ index }) => {
     const low = Math.max(store.low_s[index], x.low), high = Math.min(store.high_s[index], x.high);
     return high > low ? `M${x(low).toFixed(1)} ${y(store.runtime_s[index]).toFixed(1)}H${x(high).toFixed(1)}` : "";
   });
+  const text = summary(store, indices);
   return {
     x: { at: x, label: "predicted time", text: duration, clock: true }, y: { at: y, label: "measured time", text: duration, clock: true },
-    marks: indices.map((index) => ({ x: x(store.middle_s[index]), y: y(store.runtime_s[index]), kind: store.state[index] === TIMEOUT ? "stopped" : "feasible", r: 3.8, label: () => describe(store, index), href: () => hrefOf(data, store.number[index]) })),
+    marks: [...pileUp(stopped, box.top), ...finished], label: (mark) => describe(store, mark.index), href: hrefsOf(data),
     lines: [{ d: `M${x(x.low)} ${y(x.low)}L${x(x.high)} ${y(x.high)}`, className: "line equal" }, { d: bars.join(""), className: "line interval" }],
-    below: el("div", {}, legend([], [["line equal", "as predicted"], ["line interval", indices.length > few.length ? "80 % interval (last 400 runs)" : "80 % interval"]]), labels()),
-    title: "Predicted and measured time", description: summary(store, indices),
-    table: () => ({ columns: ["trial", "predicted", "80 % interval", "measured", "within"], rows: indices.map((index) => [store.number[index], duration(store.middle_s[index]), `${duration(store.low_s[index])} to ${duration(store.high_s[index])}`, (store.state[index] === TIMEOUT ? "≥ " : "") + duration(store.runtime_s[index]), { true: "yes", false: "no", null: "unknown" }[inside(store, index)]]) }),
+    below: [el("p", { class: "quiet", id: "calibration-text" }, text), legend([["feasible", "finished"], ["stopped", "stopped early: takes longer"]], [["line equal", "as predicted"], ["line interval", finished.length > few.length ? `80 % interval (last ${MAX_BARS} finished runs)` : "80 % interval"]])],
+    title: "Predicted and measured time", description: text,
+    table: () => ({ columns: ["trial", "predicted", "80 % interval", "measured", "within"], rows: indices.map((index) => [trialCell(data, store.number[index]), duration(store.middle_s[index]), `${duration(store.low_s[index])} to ${duration(store.high_s[index])}`, (store.state[index] === TIMEOUT ? "> " : "") + duration(store.runtime_s[index]), { true: "yes", false: "no", null: "unknown" }[inside(store, index)]]) }),
   };
 };
 
-const labels = () => {
-  const list = legend(["feasible", "stopped"]);
-  list.children[0].lastChild.textContent = "finished";
-  list.children[1].lastChild.textContent = "stopped early: a lower bound";
-  return list;
+/** Whether there is a prediction to judge. */
+export const hasPredictions = ({ store }) => {
+  for (let index = store.judged ?? 0; index < store.size; index++) {
+    if (store.middle_s[index] > 0 && store.runtime_s[index] > 0 && store.state[index] !== FAIL) return true;
+    store.judged = index + 1;
+  }
+  return false;
 };
 
 /** data: {store, link} */
 export const calibration = (element, data) => {
-  let now = data, drawn = -1;
-  const text = el("p", { class: "quiet", id: "calibration-text" }), host = el("div");
-  setChildren(element, text, host);
-  const redraw = chart(host, (box) => draw(now, box));
-  const update = (next) => {
-    now = next;
-    if (now.store.size === drawn) return;
-    drawn = now.store.size;
-    const indices = judged(now.store);
-    setText(text, indices.length ? summary(now.store, indices) : "");
-    redraw();
-  };
-  update(data);
-  return update;
+  let now = data;
+  const redraw = chart(element, (box) => draw(now, box), { height: 360 });
+  redraw(data.store.size);
+  return (next) => { now = next; redraw(now.store.size); };
 };

@@ -32,7 +32,7 @@ export const importance = (element, data) => {
   setChildren(element, empty, bars, effect);
   const list = () => now.insight?.importance ?? [];
   const current = () => list().find((one) => one.parameter === chosen) ?? list()[0];
-  const redraw = chart(effect, (box) => (current() ? drawEffect(current(), parseObjective(now.head.objective), box) : { empty: "" }), { height: 190 });
+  const redraw = chart(effect, (box) => (current() ? drawEffect(current(), parseObjective(now.head.objective), box) : { empty: "" }), { height: 230 });
   let drawn = null;
   const update = (next) => {
     now = next;

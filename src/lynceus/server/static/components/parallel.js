@@ -1,10 +1,12 @@
 // Parallel coordinates: one axis per parameter and one for the objective; each finished run is a line, the best ones are highlighted.
 
 import { el, emptyNote, svgEl, setChildren } from "../lib/dom.js";
+import { listen } from "../lib/chart.js";
 import { count, parseObjective, counted, formatValue } from "../lib/format.js";
 import { extent, scale, ticks, wide } from "../lib/scale.js";
 import { color, onThemeChange } from "../lib/theme.js";
 import { objectiveValue, TIMEOUT } from "../lib/trials.js";
+import { markTexts } from "./describe.js";
 
 const HEIGHT = 300, TOP = 46, BOTTOM = 16, SIDE = 86, MAX_LINES = 2000, MIN_AXIS_WIDTH = 88, MAX_BEST = 25;
 const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
@@ -82,11 +84,28 @@ const frame = (axes, width) => {
   return svg;
 };
 
-/** data: {head, store} */
+/** Where runs cross the axes, for pointers; on the axis of the objective, for arrow keys. */
+const marksOf = (axes, { finished, stopped }) => {
+  const marks = [], stops = [];
+  for (const index of [...finished, ...stopped])
+    for (const [rank, axis] of axes.entries()) {
+      const y = axis.y(index);
+      if (y === null) continue;
+      marks.push({ x: axis.x, y, index });
+      if (rank === axes.length - 1) stops.push(marks[marks.length - 1]);
+    }
+  const highlight = ({ index }) => {
+    const points = axes.map((axis) => [axis.x, axis.y(index)]).filter(([, y]) => y !== null);
+    return svgEl("path", { class: "line picked", d: points.map(([x, y], rank) => `${rank ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("") });
+  };
+  return { marks, stops, highlight };
+};
+
+/** data: {head, store, link} */
 export const parallel = (element, data) => {
   let now = data, pending = 0, visible = false, dirty = true, seenWidth = 0;
   const canvas = el("canvas", { "aria-hidden": "true" }), note = el("p", { class: "quiet" });
-  const holder = el("div", { class: "plot scroll", tabindex: "0", role: "img", "aria-label": "Parallel coordinates" });
+  const holder = el("div", { class: "plot scroll" });
   const keys = el("ul", { class: "legend", "aria-label": "Legend" }, [["best", "best runs"], ["feasible-line", "met every constraint"], ["late-line", "violated a constraint"], ["stopped-line", "stopped early: no objective"]].map(([name, text]) => el("li", {}, svgEl("svg", { viewBox: "0 0 22 12", width: 22, height: 12, "aria-hidden": "true" }, svgEl("path", { d: "M1 6H21", class: "line " + name })), text)));
   const table = el("details", { class: "data" }, el("summary", {}, "Show as a table"), el("p", { class: "quiet" }, "The table of trials below lists every run with its parameters. You can sort it by any column."));
   setChildren(element, holder, note, keys, table);
@@ -95,13 +114,18 @@ export const parallel = (element, data) => {
     seenWidth = element.clientWidth;
     const objective = parseObjective(now.head.objective), runs = ranked(now.store, objective), indices = runs.finished;
     keys.hidden = table.hidden = note.hidden = !indices.length;
-    if (!indices.length) { setChildren(holder, emptyNote("No run has finished yet.")); holder.setAttribute("aria-label", "Parallel coordinates: no run has finished yet"); return; }
+    if (!indices.length) { setChildren(holder, emptyNote("No run has finished yet.")); return; }
     const width = Math.max(element.clientWidth, 2 * SIDE + MIN_AXIS_WIDTH * now.store.parameters.length);
     const axes = axesOf(now.store, indices, objective, width);
     const best = now.store.parameters.map((parameter) => { const code = now.store.params[parameter.name][indices[0]]; return `${parameter.name} ${code < 0 ? "—" : formatValue(parameter.values[code])}`; });
-    holder.setAttribute("aria-label", `Parallel coordinates over ${counted(now.store.parameters.length, "parameter")}. The best run has ${best.join(", ")}: ${objective.label} ${objective.text(objectiveValue(now.store, indices[0], objective))}.`);
-    setChildren(holder, el("div", { class: "layers" }, canvas, frame(axes, width)));
-    holder.firstChild.style.width = width + "px";
+    const summary = `Parallel coordinates over ${counted(now.store.parameters.length, "parameter")}. The best run has ${best.join(", ")}: ${objective.label} ${objective.text(objectiveValue(now.store, indices[0], objective))}.`;
+    const chosen = svgEl("svg", { class: "chosen-mark", width, height: HEIGHT, "aria-hidden": "true" });
+    const layer = el("div", { class: "layers", tabindex: "0", role: "group", "aria-label": `${summary} Use the arrow keys to move from run to run${now.link ? ", and Enter to open one" : ""}.` }, canvas, frame(axes, width), chosen);
+    const focused = holder.contains(document.activeElement);
+    listen(layer, chosen, { ...marksOf(axes, runs), ...markTexts(now) });
+    setChildren(holder, layer);
+    layer.style.width = width + "px";
+    if (focused) layer.focus({ preventScroll: true });
     paint(canvas, axes, runs, now.store, width);
     note.textContent = runs.all > indices.length + runs.stopped.length ? `The best ${count(indices.length)} finished and the last ${count(runs.stopped.length)} stopped runs are drawn, of ${count(runs.all)}.` : "";
   };

@@ -14,6 +14,13 @@ const spend = (one) => {
   return el("div", { class: "spend" }, el("span", {}, text), one.budget_usd === null ? null : el("div", { class: "gauge thin", "aria-hidden": "true" }, bar, more));
 };
 
+/** What a run saves; a range while the baseline is only predicted. */
+const savingText = ({ saving, saving_interval: interval }) => {
+  if (saving === null) return "—";
+  if (saving <= 0) return "none";
+  return interval ? `${percent(interval[0])} to ${percent(interval[1])}` : percent(saving);
+};
+
 const line = (one, now) => {
   const objective = parseObjective(one.objective ?? "minimize cost"), silent = one.state === "RUNNING" && now - one.worker_seen_s > SILENT_S;
   const best = one.best_value === null ? "—" : objective.metric === "cost" ? money(one.best_cost_usd) : `${money(one.best_cost_usd)} · ${objective.metric} ${objective.text(one.best_value)}`;
@@ -24,7 +31,7 @@ const line = (one, now) => {
     el("td", { "data-label": "spent" }, spend(one)),
     el("td", { "data-label": "trials", class: "number" }, counts, one.failed ? el("p", { class: "quiet" }, count(one.failed) + " failed") : null),
     el("td", { "data-label": "best cost of a run", class: "number" }, best, one.best_params ? el("p", { class: "quiet clip", title: paramsText(one.best_params) }, paramsText(one.best_params)) : null),
-    el("td", { "data-label": "saving", class: "number saving" + (one.saving > 0 ? " good" : "") }, one.saving === null ? "—" : one.saving > 0 ? percent(one.saving) : "none", one.saving === null || one.saving_measured ? null : el("p", { class: "quiet" }, "predicted")));
+    el("td", { "data-label": "saving", class: "number saving" + (one.saving > 0 ? " good" : "") }, savingText(one), one.saving === null || one.saving_measured ? null : el("p", { class: "quiet" }, "predicted")));
 };
 
 /** data: {studies, now_s} */

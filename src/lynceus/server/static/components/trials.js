@@ -9,12 +9,12 @@ const SIZES = [25, 50, 100];
 
 const columnsOf = (store) => [
   { name: "#", get: (index) => store.number[index], text: String, number: true, page: true },
-  ...store.parameters.map((parameter) => ({ name: parameter.name, get: (index) => store.params[parameter.name][index], text: (code) => (code < 0 ? "" : formatValue(parameter.values[code])), number: parameter.values.every((one) => typeof one === "number") })),
   { name: "state", get: (index) => store.state[index], cell: (index) => badge(STATE_NAMES[store.state[index]], store.reasons.get(index)) },
   { name: "time", get: (index) => store.runtime_s[index], text: duration, number: true },
-  { name: "charged", get: (index) => store.charged_usd[index], text: money, number: true },
   { name: "cost of a run", get: (index) => store.cost_usd[index], text: money, number: true },
+  { name: "charged", get: (index) => store.charged_usd[index], text: money, number: true },
   { name: "constraints", get: (index) => store.keeps[index], text: (feasible) => (feasible === null ? "" : feasible ? "met" : "violated") },
+  ...store.parameters.map((parameter) => ({ name: parameter.name, get: (index) => store.params[parameter.name][index], text: (code) => (code < 0 ? "" : formatValue(parameter.values[code])), number: parameter.values.every((one) => typeof one === "number") })),
   ...Object.keys(store.metrics).map((name) => ({ name, get: (index) => store.metrics[name][index], text: (one) => (one === null ? "" : formatNumber(one)), number: true })),
   { name: "why", get: (index) => store.details.get(index) ?? store.why[index], text: String, wide: true },
 ];
@@ -38,7 +38,7 @@ const matching = (store, filters) => {
   return found;
 };
 
-/** data: {store, link} */
+/** data: {store, link, csv}; `csv` is the address of all trials as a file, null in a report. */
 export const trialsTable = (element, data) => {
   let now = data, sorted = 0, ascending = false, page = 0, size = SIZES[0];
   const filters = { text: "", state: "", params: byName(), texts: [] };
@@ -55,7 +55,7 @@ export const trialsTable = (element, data) => {
   const previous = el("button", { type: "button", class: "small" }, "Previous"), next = el("button", { type: "button", class: "small" }, "Next"), where = el("span", { id: "page" });
   const sizes = el("select", { id: "page-size" }, SIZES.map((one) => el("option", { value: one }, one)));
   setChildren(element,
-    el("div", { class: "filters" }, el("label", { for: "find" }, el("span", {}, "find"), find), el("label", { for: "state-filter" }, el("span", {}, "state"), state), clear),
+    el("div", { class: "filters" }, el("label", { for: "find" }, el("span", {}, "find"), find), el("label", { for: "state-filter" }, el("span", {}, "state"), state), clear, now.csv ? el("a", { class: "button small download", href: now.csv, download: true }, "Download CSV") : null),
     el("details", { class: "by-parameter" }, el("summary", {}, "Filter by parameter"), el("div", { class: "filters" }, selects)),
     found, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of trials" }, grid),
     el("div", { class: "pager" }, previous, where, next, el("label", { for: "page-size" }, el("span", {}, "rows"), sizes)));

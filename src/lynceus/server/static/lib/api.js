@@ -36,10 +36,10 @@ export const get = async (address, query = {}) => {
 };
 
 /** Send a command. The key makes it take effect once, even if the browser sends it twice. */
-export const post = async (address, session, body = {}) => {
+export const post = async (address, session, body = {}, method = "POST") => {
   const key = crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) => one.toString(16).padStart(2, "0")).join("");
   const headers = { "Content-Type": "application/json", Accept: "application/json", "Idempotency-Key": key, "X-CSRF-Token": session.csrf ?? "" };
-  return checked(await fetch(address, { method: "POST", headers, body: JSON.stringify(body), credentials: "same-origin" }));
+  return checked(await fetch(address, { method, headers, body: method === "DELETE" ? undefined : JSON.stringify(body), credentials: "same-origin" }));
 };
 
 /** What this browser is allowed to do. */
@@ -48,8 +48,8 @@ export const session = async () => {
   return response.ok ? response.json() : { signed_in: false, can_read: false, can_write: false, csrf: null };
 };
 
-/** Call `changed` for every event, one call at a time; `connected` is called with whether the connection is up. */
-export const follow = (address, changed, connected = () => {}) => {
+/** Call `changed` for every event, one call at a time; `connected` is called with whether the connection is up, `gone` when the study is no longer there. */
+export const follow = (address, changed, connected = () => {}, gone = () => {}) => {
   let running = false, again = false, closed = false;
   const run = async (event) => {
     if (running) { again = true; return; }
@@ -63,6 +63,7 @@ export const follow = (address, changed, connected = () => {}) => {
     source = new EventSource(address, { withCredentials: true });
     source.addEventListener("open", () => connected(true));
     source.addEventListener("changed", (message) => run(JSON.parse(message.data)));
+    source.addEventListener("gone", () => gone());
     source.addEventListener("error", () => {
       connected(false);
       if (source.readyState === EventSource.CLOSED && !closed) setTimeout(open, 3000);

@@ -27,11 +27,11 @@ const KINDS = {
 
 const outline = (kind, r) => OUTLINES[kind](r);
 
-/** A legend of marks and lines. */
+/** A legend of marks and lines; a kind may come with a name of its own. */
 export const legend = (kinds, lines = []) =>
   el("ul", { class: "legend", "aria-label": "Legend" },
     lines.map(([className, name]) => el("li", {}, svgEl("svg", { viewBox: "0 0 22 12", width: 22, height: 12, "aria-hidden": "true" }, svgEl("path", { d: "M1 6H21", class: className })), name)),
-    kinds.map((kind) => el("li", {}, svgEl("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true" }, svgEl("path", { d: outline(kind, 4.2), class: "mark " + kind })), KINDS[kind].name)));
+    kinds.map((one) => (Array.isArray(one) ? one : [one, KINDS[one].name])).map(([kind, name]) => el("li", {}, svgEl("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true" }, svgEl("path", { d: outline(kind, 4.2), class: "mark " + kind })), name)));
 
 /** The tooltip that all charts of a page share. */
 const tooltip = () => {
@@ -52,10 +52,10 @@ const placeTooltip = (node, text, x, y) => {
 
 /** A chart that is redrawn when its size, its data or the theme changes.
 
-`draw(box)` is called with the size and the edges of the plot in pixels and returns `{empty}`, a sentence, or `{x, y, marks, lines, extra, title, description, table}`:
-x and y are `{at, label, text, clock}`, marks `{x, y, kind, label, href, r}`, lines `{d, className}` below the marks; `label`, `href` and `table`
-are functions, called on demand. */
-export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.bottom } = {}) => {
+`draw(box)` is called with the size and the edges of the plot in pixels and returns `{empty}`, a sentence, or `{x, y, marks, label, href, lines, extra, title, description, table}`:
+x and y are `{at, label, text, clock}`, marks `{x, y, kind, index, r, from}` (`from`: where a bar that ends at x begins), lines `{d, className}` below the marks.
+`label(mark)`, `href(mark)` and `table()` are called on demand. */
+export const chart = (host, draw, { height: wanted = 300, left = PAD.left, bottom = PAD.bottom } = {}) => {
   const canvas = el("canvas", { "aria-hidden": "true" });
   const holder = el("div", { class: "plot" });
   const below = el("div", { class: "below" });
@@ -79,6 +79,7 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
     const width = Math.max(260, Math.floor(holder.clientWidth));
     seenWidth = holder.clientWidth;
     dirty = false;
+    const height = typeof wanted === "function" ? wanted() : wanted;
     const within = () => draw({ width, height, left: margin, right: width - PAD.right, top: PAD.top, bottom: height - bottom });
     let content = within();
     if (content.empty === undefined && marginFor(content.y) !== margin) {
@@ -97,10 +98,11 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
     const many = content.marks.length > MAX_SVG_MARKS;
     const svg = frameOf(content, width, height, margin, bottom);
     if (!many) for (const mark of content.marks) svg.append(markOf(mark));
-    svg.append(svgEl("g", { class: "focus-ring", "aria-hidden": "true" }));
-    const layer = el("div", { class: "layers", tabindex: content.marks.length ? "0" : null, role: "group", "aria-label": content.title + (content.marks.length ? ". Use the arrow keys to move from run to run, and Enter to open one." : "") }, many ? canvas : null, svg);
+    const chosen = svgEl("svg", { class: "chosen-mark", width, height, "aria-hidden": "true" });
+    const keys = content.marks.length ? `. Use the arrow keys to move from run to run${content.href ? ", and Enter to open one" : ""}.` : "";
+    const layer = el("div", { class: "layers", tabindex: content.marks.length ? "0" : null, role: "group", "aria-label": content.title + keys }, many ? canvas : null, svg, chosen);
     const focused = holder.contains(document.activeElement);
-    listen(layer, svg, content.marks);
+    listen(layer, chosen, content);
     setChildren(holder, layer);
     if (focused) layer.focus({ preventScroll: true });
     if (many) paint(canvas, content.marks, width, height);
@@ -124,10 +126,14 @@ export const chart = (host, draw, { height = 300, left = PAD.left, bottom = PAD.
 
 const ruler = document.createElement("canvas").getContext("2d");
 
+const widthOf = (text) => {
+  ruler.font = "11.5px " + getComputedStyle(document.body).fontFamily;
+  return ruler.measureText(text).width;
+};
+
 /** The left margin: room for the widest tick label beside the name of the axis. */
 const marginFor = (y) => {
-  ruler.font = "11.5px " + getComputedStyle(document.body).fontFamily;
-  const widest = Math.max(0, ...(y.ticks ?? ticks(y.at, 5, y.clock)).map((tick) => ruler.measureText(y.text(tick)).width));
+  const widest = Math.max(0, ...(y.ticks ?? ticks(y.at, 5, y.clock)).map((tick) => widthOf(y.text(tick))));
   return Math.max(PAD.left, 12 * Math.ceil((widest + 30) / 12));
 };
 
@@ -146,7 +152,8 @@ const frameOf = (content, width, height, left, bottom) => {
     svg.append(svgEl("text", { x: left - 8, y: y.at(tick) + 4, "text-anchor": "end" }, y.text(tick)));
   }
   svg.append(svgEl("text", { class: "label", x: right, y: height - 6, "text-anchor": "end" }, x.label));
-  svg.append(svgEl("text", { class: "label", x: 12, y: (PAD.top + base) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(PAD.top + base) / 2})` }, y.label));
+  const middle = Math.max((PAD.top + base) / 2, widthOf(y.label) / 2 + 2); // in a low chart the name reaches below the axis, not out of the chart
+  svg.append(svgEl("text", { class: "label", x: 12, y: middle, "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }, y.label));
   for (const line of content.lines ?? []) svg.append(svgEl("path", { d: line.d, class: line.className }));
   for (const extra of content.extra ?? []) svg.append(extra);
   return svg;
@@ -215,43 +222,55 @@ const paint = (canvas, marks, width, height) => {
   }
 };
 
-const listen = (layer, svg, marks) => {
+/** The square of the distance from a pointer to a mark, or to the bar that ends in it. */
+const distanceTo = (mark, x, y) => {
+  const across = mark.from !== undefined && x < mark.x ? Math.max(0, mark.from - x) : mark.x - x;
+  return across ** 2 + (mark.y - y) ** 2;
+};
+
+/** Show what is known of a run where the pointer or the arrow keys are, with a link to its page. A first tap shows it, a second one opens it.
+
+The arrow keys visit `stops`, by default all marks; `highlight(mark)` is drawn below the ring around a mark. */
+export const listen = (layer, ring, { marks, stops = marks, label, href = () => null, highlight = () => null }) => {
   if (!marks.length) return;
-  const ring = svg.querySelector(".focus-ring");
-  let at = null, order = null;
+  let at = null, order = null, touched = null;
   const choose = (mark, announce) => {
     at = mark;
-    setChildren(ring, mark === null ? [] : svgEl("circle", { cx: mark.x, cy: mark.y, r: 9 }));
     const node = tooltip();
-    if (mark === null) { node.hidden = true; return; }
+    if (mark === null) { ring.replaceChildren(); node.hidden = true; return; }
+    const circle = svgEl("circle", { cx: mark.x, cy: mark.y, r: 9 }), address = href(mark);
+    setChildren(ring, highlight(mark), address === null ? circle : svgEl("a", { href: address, tabindex: "-1" }, circle));
     node.setAttribute("aria-live", announce ? "polite" : "off");
-    const box = svg.getBoundingClientRect();
-    placeTooltip(node, mark.label(), box.left + mark.x, box.top + mark.y);
+    const box = layer.getBoundingClientRect();
+    placeTooltip(node, label(mark), box.left + mark.x, box.top + mark.y);
   };
   const nearest = (event) => {
-    const box = svg.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    const box = layer.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
     let best = null, least = 24 * 24;
     for (const mark of marks) {
-      const distance = (mark.x - x) ** 2 + (mark.y - y) ** 2;
+      const distance = distanceTo(mark, x, y);
       if (distance < least) [best, least] = [mark, distance];
     }
     return best;
   };
-  layer.addEventListener("pointermove", (event) => choose(nearest(event), false));
-  layer.addEventListener("pointerleave", () => choose(null, false));
+  const open = (mark) => { const address = mark && href(mark); if (address) location.assign(address); };
+  layer.addEventListener("pointerdown", () => { touched = at; });
+  layer.addEventListener("pointermove", (event) => { if (event.pointerType !== "touch") choose(nearest(event), false); });
+  layer.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") choose(null, false); });
   layer.addEventListener("blur", () => choose(null, false));
   layer.addEventListener("click", (event) => {
     const mark = nearest(event);
-    if (mark?.href()) location.assign(mark.href());
+    if (event.pointerType === "touch" && mark !== touched) { event.preventDefault(); choose(mark, false); return; }
+    if (!event.target.closest("a")) open(mark);
   });
   layer.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
     if (event.key === "Escape") choose(null, false);
-    if (event.key === "Enter" && at?.href()) location.assign(at.href());
+    if (event.key === "Enter") open(at);
     if (step === undefined && event.key !== "Home" && event.key !== "End") return;
     event.preventDefault();
-    order ??= [...marks].sort((a, b) => a.x - b.x || a.y - b.y);
-    const now = at === null ? (step === 1 ? -1 : order.length) : order.indexOf(at);
+    order ??= [...stops].sort((a, b) => a.x - b.x || a.y - b.y);
+    const known = order.indexOf(at), now = known < 0 ? (step === 1 ? -1 : order.length) : known;
     const next = event.key === "Home" ? 0 : event.key === "End" ? order.length - 1 : Math.max(0, Math.min(order.length - 1, now + step));
     choose(order[next], true);
   });

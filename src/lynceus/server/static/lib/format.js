@@ -16,6 +16,9 @@ export const money = (usd) => {
   return "$" + whole + "." + cents.replace(/0+$/, "").padEnd(2, "0");
 };
 
+/** An expected improvement of an objective whose values `text` formats; less than every computation errs by is none. */
+export const gainText = (gain, text) => (gain !== null && gain < 1e-12 ? "none" : text(gain));
+
 /** Seconds in their two largest units. */
 export const duration = (seconds) => {
   if (seconds === null || seconds === undefined) return "—";
@@ -37,8 +40,11 @@ export const countdown = (seconds) => {
   return Math.floor(left / 3600) + "h" + String(Math.floor((left % 3600) / 60)).padStart(2, "0") + "m";
 };
 
-/** A number with five significant digits. */
-export const formatNumber = (value) => (value === null || value === undefined ? "—" : trimmed(value, 5));
+/** A number with six significant digits, and every digit before the point. */
+export const formatNumber = (value) => {
+  if (value === null || value === undefined) return "—";
+  return Math.abs(value) >= 1e5 && Math.abs(value) < 1e15 ? value.toFixed(0) : trimmed(value, 6);
+};
 
 /** A count with thousands separators. */
 export const count = (value) => (value === null || value === undefined ? "—" : Number(value).toLocaleString("en-US"));

@@ -6,14 +6,14 @@ export const FAIL = 2;
 export const STATE_NAMES = ["COMPLETE", "TIMEOUT", "FAIL"];
 export const STATE_WORDS = ["finished", "stopped early", "failed"];
 
-const LISTS = ["number", "row", "state", "runtime_s", "charged_usd", "cost_usd", "keeps", "other", "best_value", "best_trial", "low_s", "middle_s", "high_s"];
+const LISTS = ["number", "row", "state", "runtime_s", "charged_usd", "cost_usd", "bound_usd", "keeps", "other", "best_value", "best_trial", "low_s", "middle_s", "high_s"];
 
 /** An object without inherited properties, for keys that are data: a metric may be named `constructor` or `__proto__`. */
 export const byName = () => Object.create(null);
 
 /** An empty store of trials. */
 export const newTrials = (space) => {
-  const store = { parameters: space.parameters, size: 0, why: [], details: new Map(), reasons: new Map(), params: byName(), metrics: byName(), indices: new Map() };
+  const store = { parameters: space.parameters, size: 0, why: [], started_s: [], ended_s: [], details: new Map(), reasons: new Map(), params: byName(), metrics: byName(), indices: new Map() };
   for (const name of LISTS) store[name] = [];
   for (const { name } of space.parameters) store.params[name] = [];
   return store;
@@ -24,6 +24,7 @@ export const append = (store, columns) => {
   if (columns.first !== store.size) return false;
   const added = columns.number.length;
   for (const name of LISTS) for (const value of columns[name]) store[name].push(value);
+  for (const name of ["started_s", "ended_s"]) for (const value of columns[name]) store[name].push(value === null ? null : columns.epoch_s + value);
   for (const index of columns.why) store.why.push(columns.whys[index]);
   for (const name of Object.keys(store.params)) for (const code of columns.params[name]) store.params[name].push(code);
   for (const name of Object.keys(columns.metrics)) {
@@ -79,8 +80,14 @@ export const medianRuns = (store) => {
     else same.push(index);
   }
   const time = (index) => (store.state[index] === COMPLETE ? store.runtime_s[index] : Infinity);
+  /** Without runs that were stopped before the fastest finished one ended: they prove nothing. */
+  const telling = (same) => {
+    const fastest = Math.min(...same.map(time));
+    return fastest === Infinity ? same : same.filter((index) => store.runtime_s[index] >= fastest);
+  };
   const found = [];
-  for (const same of byRow.values()) {
+  for (const several of byRow.values()) {
+    const same = typeof several === "number" ? several : telling(several);
     const middle = typeof same === "number" ? same : same.sort((a, b) => time(a) - time(b))[Math.floor(same.length / 2)];
     if (store.state[middle] === COMPLETE) found.push(middle);
   }

@@ -16,13 +16,15 @@ const chooser = (id, label, names, chosen, changed) => {
   return el("label", { for: id }, el("span", {}, label), select);
 };
 
+const interval = (range, text) => (range ? ` (80 %: ${text(range[0])} to ${text(range[1])})` : "");
+
 const overview = (sides) => {
   const row = (name, text) => [name, ...sides.map(text)];
   const objectiveText = (side) => (side.head.best_value === null ? "—" : parseObjective(side.head.objective).text(side.head.best_value));
   return table("Both studies", ["", ...sides.map((side) => side.name)], [
     row("state", (side) => badge(side.head.state)), row("objective", (side) => side.head.objective), row("constraints", (side) => side.head.constraints.join(", ") || "none"),
-    row("best", objectiveText), row("cost of a run", (side) => (side.answer === null ? "—" : money(side.answer.cost_usd))), row("time of a run", (side) => (side.answer === null ? "—" : duration(side.answer.runtime_s))),
-    row("saving", (side) => (side.answer === null || side.answer.saving === null ? "—" : percent(side.answer.saving))),
+    row("best", objectiveText), row("cost of a run", (side) => (side.answer === null ? "—" : money(side.answer.cost_usd) + interval(side.answer.cost_interval_usd, money))), row("time of a run", (side) => (side.answer === null ? "—" : duration(side.answer.runtime_s))),
+    row("saving", (side) => (side.answer === null || side.answer.saving === null ? "—" : percent(side.answer.saving) + interval(side.answer.saving_interval, percent))),
     row("spent", (side) => money(side.head.spent_usd)), row("budget", (side) => (side.head.budget_usd === null ? "none" : money(side.head.budget_usd))),
     row("trials", (side) => count(side.head.trials) + (side.head.running ? ` + ${side.head.running} open` : "")), row("stopped early", (side) => count(side.head.stopped_early)), row("failed", (side) => count(side.head.failed)),
     row("configurations", (side) => count(side.head.configurations)), row("policy", (side) => side.head.policy), row("seed", (side) => String(side.head.seed)),
@@ -31,14 +33,17 @@ const overview = (sides) => {
 
 const parameters = (view) => {
   const share = (side, name) => side.importance.find((one) => one.parameter === name)?.share ?? null;
-  const cell = (one, index) => (one.present[index] ? formatValue(one.values[index]) : "no such parameter");
-  const body = table("Recommendations of both studies", ["parameter", ...view.sides.map((side) => side.name), "same", ...view.sides.map((side) => "importance in " + side.name)],
-    view.parameters.map((one) => [one.name, cell(one, 0), cell(one, 1), view.sides.some((side) => side.answer === null) ? "—" : one.differs ? "differs" : "same", ...view.sides.map((side) => { const found = share(side, one.name); return found === null ? "—" : percent(found); })]), [4, 5]);
+  const cell = (one, index) => {
+    const weight = share(view.sides[index], one.name);
+    return el("span", {}, one.present[index] ? formatValue(one.values[index]) : "no such parameter", weight === null ? null : el("span", { class: "quiet weight" }, "importance " + percent(weight)));
+  };
+  const body = table("Recommendations of both studies", ["parameter", ...view.sides.map((side) => side.name), "same"],
+    view.parameters.map((one) => [one.name, cell(one, 0), cell(one, 1), view.sides.some((side) => side.answer === null) ? "—" : one.differs ? "differs" : "same"]));
   for (const [index, row] of [...body.tBodies[0].rows].entries()) if (view.parameters[index].differs) row.classList.add("differs");
   return body;
 };
 
-const scrolled = (name, node) => el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, node);
+const sideBySide = (node) => { node.classList.add("side-by-side"); return node; };
 
 const start = async () => {
   const [page, listed] = await Promise.all([shell("Compare"), get(path("studies"))]);
@@ -63,8 +68,8 @@ const start = async () => {
     const { now_s, ...rest } = view, key = JSON.stringify(rest);
     if (key === drawn) return;
     drawn = key;
-    setChildren(cards.overview.body, scrolled("Both studies", overview(view.sides)));
-    setChildren(cards.params.body, scrolled("Recommendations of both studies", parameters(view)));
+    setChildren(cards.overview.body, sideBySide(overview(view.sides)));
+    setChildren(cards.params.body, sideBySide(parameters(view)));
     curves(view);
   };
   draw(first);

@@ -17,7 +17,7 @@ const start = async () => {
   await shell("Sign in");
   const token = el("input", { id: "token", type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
   const message = el("p", { class: "warn", role: "alert" }), button = el("button", { type: "submit" }, "Sign in");
-  const form = el("form", { class: "card login" }, el("h1", {}, "Sign in"), el("p", { class: "quiet" }, "Enter the read token to view studies, or the write token to stop and resume them as well. The person who started the server has both."), el("label", { for: "token" }, el("span", {}, "token"), token), button, message);
+  const form = el("form", { class: "card login" }, el("h1", {}, "Sign in"), el("p", { class: "quiet" }, "Enter the read token to view studies, or the write token to change them as well. The person who started the server has both."), el("label", { for: "token" }, el("span", {}, "token"), token), button, message);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     button.disabled = true;

@@ -1,29 +1,15 @@
 // One study, live: the facts are fetched with every change, the predictions of models a little later.
 
 import { follow, get, path, post, segment } from "../lib/api.js";
+import { noteOf } from "../components/note.js";
+import { leaving, studyActions } from "../components/study_actions.js";
 import { dataOf, merge, studyCards } from "../lib/study_cards.js";
-import { el, setChildren } from "../lib/dom.js";
+import { setChildren } from "../lib/dom.js";
 import { shell, showError } from "../lib/shell.js";
 
 const main = document.getElementById("main");
 const name = segment(2);
 const MIN_PAUSE_MS = 1500;
-
-const actionsOf = (page, data) => {
-  const act = (text, className, question, address, body) => {
-    const button = el("button", { type: "button", class: className }, text);
-    button.addEventListener("click", async () => {
-      if (question && !confirm(question)) return;
-      button.disabled = true;
-      try { await post(path("studies", name, address), page.session, body); } catch (error) { alert(error.message); }
-      button.disabled = false;
-    });
-    return button;
-  };
-  if (!page.session.can_write) return [];
-  if (data.head.state === "RUNNING") return [act("Stop the study", "small danger", "Start no more trials? Open trials will finish.", "stop", { kill: false })];
-  return data.head.state === "FINISHED" ? [] : [act("Resume", "small", null, "resume", {})];
-};
 
 const start = async () => {
   document.title = name + " · Lynceus";
@@ -34,10 +20,17 @@ const start = async () => {
     clock: () => Date.now() / 1000 + offset,
     link: (number) => `/studies/${encodeURIComponent(name)}/trials/${number}`,
     ask: async (deadline) => (await get(path("studies", name, "what-if"), { deadline })).answers[1],
+    contour: (x, y) => get(path("studies", name, "contour"), { x, y }),
+    csv: path("studies", name, "export") + "?format=csv",
     stop: page.session.can_write ? (number) => post(path("studies", name, "trials", String(number), "stop"), page.session) : null,
   });
   const cards = studyCards(main, data);
-  setChildren(cards.actions, actionsOf(page, data));
+  const drawActions = () => setChildren(cards.actions, studyActions(page.session, data));
+  drawActions();
+  const updateNote = noteOf(cards.note, {
+    read: () => get(path("studies", name, "note")),
+    write: page.session.can_write ? (text, version) => post(path("studies", name, "note"), page.session, { text, replaces: version }) : null,
+  });
   performance.mark("useful");
 
   // Models of large studies take seconds: they run at most a fifth of the time, so that the facts never wait for them.
@@ -61,12 +54,20 @@ const start = async () => {
     const state = data.head.state, open = JSON.stringify(data.open);
     if (!merge(data, view)) { location.reload(); return; }
     cards.update();
-    if (state !== data.head.state) setChildren(cards.actions, actionsOf(page, data));
+    if (state !== data.head.state) drawActions();
     requestAnimationFrame(() => setTimeout(() => { performance.mark("update-end"); performance.measure("update", "update-start", "update-end"); }));
     page.live(true);
     if (settled !== data.store.size || open !== JSON.stringify(data.open)) schedule();
   };
-  follow(path("studies", name, "events"), refresh, page.live);
+  // An event without another trial may be a new note.
+  let known = null;
+  const changed = async (event) => {
+    const trials = data.store.size + data.open.length;
+    await refresh();
+    if (known === null || trials === data.store.size + data.open.length) await updateNote();
+    known = event;
+  };
+  follow(path("studies", name, "events"), changed, page.live, () => { if (!leaving(name)) showError(main, new Error(`Study ${name} was deleted or renamed.`)); });
 };
 
 start().catch((error) => showError(main, error));

@@ -1,0 +1,144 @@
+"""Sentences about a study without an answer: what fails, and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lynceus.problem.units import format_duration, format_metric, format_money, format_number
+from lynceus.trial.outcome import End, Observations
+from lynceus.trial.stop import StopReason
+
+if TYPE_CHECKING:
+    from lynceus.analysis.infeasibility import Cause, LimitFacts, LimitValue
+    from lynceus.study.view import StudyView
+
+_MOST = 3
+"""Limits in one sentence."""
+Likeliest = tuple[Mapping[str, object] | None, float, float]
+"""A configuration, its chance to meet every limit, and what a run of it is expected to be charged."""
+
+
+def summary(cause: Cause, limits: Sequence[LimitFacts], observations: Observations) -> str:
+    """What fails, and by how much."""
+    if cause == "no trials":
+        return "no trial has ended yet"
+    if cause == "failed":
+        last = observations[-1].outcome
+        count = "the only trial" if len(observations) == 1 else f"all {len(observations)} trials"
+        return f"{count} failed, so nothing is known of the limits; the last: {last.detail or last.reason}"
+    failing = [one for one in limits if one.fails]
+    if cause == "together":
+        closest = "; ".join(_kept(one) for one in limits[:_MOST])
+        return f"each limit is met by some run, but no run meets all of them: {closest}"
+    if not failing:
+        return "no run has met every limit yet"
+    return "; ".join(_missed(one, observations) for one in failing[:_MOST])
+
+
+def advice(cause: Cause, limits: Sequence[LimitFacts], study: StudyView, likeliest: Likeliest) -> str:
+    """What to do."""
+    name, (params, chance, usd) = study.name, likeliest
+    likely = ""
+    if params is not None:
+        likely = f"{_params(params)} meets every limit with a chance of {chance:.0%}, for about {format_money(usd)}"
+    if cause == "no trials":
+        return f"wait for trials, or start them with: lynceus resume {name}"
+    if cause == "failed":
+        last = study.observations[-1].order.number
+        return f"look at what it printed with: lynceus logs {name} {last}, mend the job, then: lynceus resume {name}"
+    if cause == "open":
+        return f"let the search go on: {likely or 'too little is known yet'}"
+    if cause == "timeout":
+        longest = max(seen.outcome.seconds for seen in study.observations if seen.outcome.end is End.TIMEOUT)
+        return (
+            f"raise trial.max_duration, which stopped trials after {format_duration(longest)}, before their limits; "
+            "then start the job under another name"
+        )
+    if cause == "budget":
+        more = "" if math.isnan(usd) else f"{math.ceil(max(usd, 0.01) * 100) / 100:.2f} USD"
+        why = likely or "the money left stopped trials before their limits"
+        if study.stopped is not None and study.stopped.kind is StopReason.TRIALS:
+            return f"allow more trials with: lynceus resume {name} --add-trials 20" + (f"; {likely}" if likely else "")
+        if study.stopped is not None and study.stopped.kind is StopReason.WALL_CLOCK:
+            return "start the job under another name with a longer budget.wall_clock, and import these trials"
+        return f"add money with: lynceus resume {name} --add-budget '{more or '5 USD'}'; {why}"
+    return _other_limit(limits, name)
+
+
+def _other_limit(limits: Sequence[LimitFacts], name: str) -> str:
+    """Which limits would do, by what is known."""
+    wanted = []
+    for one in limits:
+        best = one.measured if one.measured is not None else one.believed
+        if one.believed is not None and best is not None and one.believed.misses_by < best.misses_by:
+            best = one.believed
+        if one.fails and best is not None and best.misses_by > 0:
+            wanted.append(_constraint_for(one, best.value))
+    if not wanted:
+        return (
+            f"see what other limits would give: lynceus whatif {name} --constraint '{limits[0].constraint}'"
+            if limits
+            else ""
+        )
+    options = " ".join(f"--constraint '{text}'" for text in wanted)
+    return f"allow more with: lynceus resume {name} {options} (lynceus whatif {name} {options} answers first, for free)"
+
+
+def _constraint_for(limit: LimitFacts, value: float) -> str:
+    """The limit with a bound that this value meets, with two digits to spare."""
+    digits = 2 - math.floor(math.log10(abs(value))) if value else 0
+    scale = 10.0 ** (digits - 1)
+    bound = (math.floor if limit.at_least else math.ceil)(value * scale) / scale
+    bound = float(f"{bound:.12g}")
+    shown = {"time": format_duration, "cost": format_money}.get(limit.metric, format_number)(bound)
+    confidence = limit.constraint.partition(" @ ")[2]
+    name = "runtime" if limit.metric == "time" else limit.metric
+    return f"{name} {'>=' if limit.at_least else '<='} {shown}" + (f" @ {confidence}" if confidence else "")
+
+
+def _missed(limit: LimitFacts, observations: Observations) -> str:
+    """How far the best run and the best configuration are from a limit that no run meets."""
+    best, believed, word = limit.measured, limit.believed, _best_word(limit)
+    if best is None:
+        stopped = sum(seen.outcome.end is End.TIMEOUT for seen in observations)
+        said = f"{limit.constraint} fails: no run has finished" + (f", {stopped} were stopped" if stopped else "")
+    else:
+        said = f"{limit.constraint} fails: the {word} of {limit.finished} finished runs has {_shown(limit, best)}"
+    if believed is None:
+        return said
+    if best is not None and believed.misses_by >= best.misses_by * (1 - 1e-9):
+        return f"{said}, and no configuration is expected to be better"
+    return f"{said}; the {word} believed of all configurations is {_shown(limit, believed)}"
+
+
+def _kept(limit: LimitFacts) -> str:
+    return f"{limit.constraint} by {limit.kept} of {limit.finished}"
+
+
+def _shown(limit: LimitFacts, best: LimitValue) -> str:
+    how = "predicted" if best.trial is None else f"trial {best.trial}"
+    side = "under" if limit.at_least else "over"
+    off = ""
+    if best.misses_by > 0 and math.isfinite(best.misses_by_share):
+        off = f", {_quantity(limit, best.misses_by)} ({best.misses_by_share:.2g} × the limit) {side} it"
+        if best.misses_by_share < 1:
+            off = f", {_quantity(limit, best.misses_by)} ({best.misses_by_share:.1%}) {side} it"
+    return f"{_quantity(limit, best.value)} ({_params(best.params)}; {how}){off}"
+
+
+def _quantity(limit: LimitFacts, value: float) -> str:
+    if limit.metric == "time":
+        return format_duration(value)
+    return format_money(value) if limit.metric == "cost" else format_metric(value)
+
+
+def _best_word(limit: LimitFacts) -> str:
+    if limit.at_least:
+        return "largest"
+    return {"time": "fastest", "cost": "cheapest"}.get(limit.metric, "smallest")
+
+
+def _params(params: Mapping[str, object]) -> str:
+    return " ".join(f"{name}={value}" for name, value in params.items())
