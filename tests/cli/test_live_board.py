@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 
 from rich.console import Console
 
@@ -10,6 +11,7 @@ import lynceus
 from lynceus.cli.live_board import Board, EventLines
 from lynceus.executors.interface import Outage
 from lynceus.study.study import Study
+from lynceus.trial.trial import Trial
 from retry_cases import problem_of
 
 
@@ -64,11 +66,19 @@ def test_lines_name_a_new_best_once() -> None:
     assert printed.count("; new best: nodes=") == 1
 
 
+def asked_until_resumed(study: Study) -> Iterator[Trial]:
+    """All trials of a study that is resumed once."""
+    for _ in range(2):
+        while (trial := study.ask()) is not None:
+            yield trial
+        study.resume()
+
+
 def test_only_the_trial_of_the_best_configuration_is_praised() -> None:
     """The first run was lucky. Its repetition is stopped, others run longer then, and what they tell of each other changes the best."""
     study, text = Study(problem_of(usd=10_000.0), lynceus.preset("lynceus")), io.StringIO()
     lines, said = EventLines(study, Console(file=text, width=400)), []
-    while (trial := study.ask()) is not None:
+    for trial in asked_until_resumed(study):
         row = study.pending[0].row
         seconds = 30.0 if trial.number == 0 else 150.0 if row == study.observations[0].row else 50.0
         if seconds > (trial.timeout or 1000.0):
