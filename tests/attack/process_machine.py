@@ -9,6 +9,7 @@ import shutil
 import signal
 import tempfile
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,8 +45,9 @@ class ProcessMachine(RuleBasedStateMachine):
     failed = False
     steps = 0
 
+    @abstractmethod
     def place(self, folder: Path) -> LiveStudy:
-        raise NotImplementedError
+        """The study to attack, below a folder."""
 
     @initialize(
         deeds=st.lists(st.sampled_from([*DEEDS, "good", "good", "slow"]), min_size=1, max_size=5),
