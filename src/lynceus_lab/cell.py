@@ -16,6 +16,7 @@ from lynceus.replay.job import ReplayJob, load_job
 from lynceus.replay.run import Replay, Until, replay
 from lynceus_lab.experiment_file import OptionsSpec, WorldSpec
 from lynceus_lab.fingerprint import code_fingerprint, provenance
+from lynceus_lab.median_stopping import watching
 from lynceus_lab.peers.catalog import peer_named, versions
 from lynceus_lab.peers.replay import replay_peer
 from lynceus_lab.worlds import Failures, Interruptions, Noise, SlowBoots, Stacked
@@ -93,10 +94,11 @@ def run_cell(cell: Cell) -> Done:
     else:
         done = replay(
             job,
-            compose(json.loads(setting.policy)),
+            watching(compose(json.loads(setting.policy)), job),
             cell.seed,
             until=setting.until,
             parallel=setting.parallel,
+            noise="measured" if setting.world is not None and setting.world.noise == "measured" else "none",
             world=made_world(setting.world),
         )
     return Done(cell, done, time.perf_counter() - began, made)
@@ -113,6 +115,7 @@ def loaded(job: str, options: OptionsSpec) -> ReplayJob:
         budget=None if budget is None else budget.usd,
         budget_means=None if budget is None else budget.means,
         where=options.where,
+        price=options.price,
         billing=None if options.billing is None else options.billing.billing(),
     )
 
@@ -126,7 +129,7 @@ def limited(job: ReplayJob, trials: int | None) -> ReplayJob:
 
 
 def made_world(spec: WorldSpec | None) -> World | None:
-    """The world that a document describes."""
+    """The world that a document describes; measured noise is not a world, but part of the table."""
     if spec is None:
         return None
     kinds: Mapping[str, Any] = {
@@ -135,5 +138,5 @@ def made_world(spec: WorldSpec | None) -> World | None:
         "slow_boots": SlowBoots,
         "interruptions": Interruptions,
     }
-    given = [make(value) for name, make in kinds.items() if (value := getattr(spec, name)) is not None]
+    given = [make(value) for name, make in kinds.items() if (value := getattr(spec, name)) not in (None, "measured")]
     return Stacked(tuple(given)) if given else None

@@ -1,4 +1,4 @@
-"""Published statements compared with our numbers: each holds, is exceeded, holds in direction only, fails, or is not clear."""
+"""Published statements compared with our numbers: each holds, is exceeded, holds in direction only, fails, or is not clear in part."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from lynceus.errors import InputError
 from lynceus.replay.job import ReplayJob
 from lynceus_lab.experiment_file import ClaimSpec, MeasureSpec, chosen
-from lynceus_lab.statistics import BySeed, Estimate, estimate, ratio
+from lynceus_lab.statistics import BySeed, Estimate, FloatArray, estimate, ratio, statistic, together
 from lynceus_lab.table_facts import fact
 
 _BOUND = re.compile(r"\s*(<=|>=|<|>)\s*([-+0-9.e]+)\s*$")
@@ -29,6 +31,7 @@ class Verdict(enum.StrEnum):
     BEYOND = "holds, larger than published"
     DIRECTION = "holds in direction, not in size"
     UNCLEAR = "not clear: the interval contains the bound"
+    REFUTED = "size refuted, direction open"
     FAILS = "does not hold"
     UNMEASURED = "not measured"
 
@@ -40,6 +43,18 @@ class Judged:
     claim: ClaimSpec
     found: Estimate | None
     verdict: Verdict
+    distances: Distances | None = None
+    """For a distance from the optimum: how papers print it besides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """A distance from the optimum over seeds, of which some may have found nothing feasible."""
+
+    mean_of_found: float
+    found: int
+    seeds: int
+    median: float
 
 
 Values = Callable[[str, str, str, MeasureSpec], BySeed]
@@ -48,10 +63,24 @@ Values = Callable[[str, str, str, MeasureSpec], BySeed]
 
 def judge(claim: ClaimSpec, jobs: Sequence[str], values: Values, loaded: Callable[[str], ReplayJob]) -> Judged:
     """Compute our number for a claim, and compare."""
-    found = measured(claim.measure, chosen(jobs, claim.measure.jobs), values, loaded)
+    jobs_of = chosen(jobs, claim.measure.jobs)
+    found = measured(claim.measure, jobs_of, values, loaded)
     if found is None or math.isnan(found.value):
         return Judged(claim, None, Verdict.UNMEASURED)
-    return Judged(claim, found, verdict(found, claim.holds, claim.direction))
+    distances = None
+    if claim.measure.kind == "value" and claim.measure.quantity == "dfo":
+        sample = [
+            value
+            for job in jobs_of
+            for value in values(job, claim.measure.of or "", claim.measure.variant or "", claim.measure).values()
+        ]
+        distances = _distances(np.array(sample))
+    return Judged(claim, found, verdict(found, claim.holds, claim.direction), distances)
+
+
+def _distances(sample: FloatArray) -> Distances:
+    known = np.isfinite(sample)
+    return Distances(float(statistic(sample, "found")), int(known.sum()), len(sample), float(statistic(sample, "p50")))
 
 
 def measured(
@@ -65,12 +94,17 @@ def measured(
     above = [values(job, measure.of or "", variant, measure) for job in jobs]
     if not all(above):
         return None
+    if measure.pooled:
+        above = [together(above)]
     if measure.kind == "value":
         return estimate(above, measure.statistic)
     other = measure.to_variant if measure.to_variant is not None else variant
-    below = [values(job, measure.to or "", other, measure) for job in jobs]
+    its = measure if measure.to_level is None else measure.model_copy(update={"level": measure.to_level})
+    below = [values(job, measure.to or "", other, its) for job in jobs]
     if not all(below):
         return None
+    if measure.pooled:
+        below = [together(below)]
     found = ratio(above, below, measure.statistic)
     if measure.kind == "saving":
         return replace(found, value=1 - found.value, low=1 - found.high, high=1 - found.low)
@@ -131,6 +165,8 @@ def verdict(found: Estimate, holds: str, direction: str | None) -> Verdict:
     'holds in direction, not in size'
     >>> verdict(Estimate(9.0, 8.0, 9.5, 100), "4..6", "> 1").value
     'holds, larger than published'
+    >>> verdict(Estimate(1.2, 0.9, 1.4, 100), ">= 3", "> 1").value
+    'size refuted, direction open'
     """
     size, weaker = condition(holds), None if direction is None else condition(direction)
     if math.isnan(found.low) or math.isnan(found.high):  # one seed says nothing about the spread
@@ -142,7 +178,7 @@ def verdict(found: Estimate, holds: str, direction: str | None) -> Verdict:
     if weaker is None or weaker.misses(found):
         return Verdict.FAILS
     if not weaker.covers(found):
-        return Verdict.UNCLEAR
+        return Verdict.REFUTED
     return Verdict.BEYOND if _beyond(found, size, weaker) else Verdict.DIRECTION
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +14,7 @@ import typer
 from lynceus.errors import InfrastructureError, InputError
 
 if TYPE_CHECKING:
+    from lynceus.replay.run import Until
     from lynceus_lab.cell import Done
     from lynceus_lab.engines import Crashed
     from lynceus_lab.experiment import Experiment
@@ -33,6 +34,10 @@ lab = typer.Typer(
 )
 
 Names = Annotated[list[str] | None, typer.Argument(help="Shipped experiments (see 'lynceus lab list') or YAML files.")]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option("--variant", help="Only this variant (its first name, such as a budget); may be repeated."),
+]
 StoreFolder = Annotated[Path, typer.Option("--store", help="The folder of traces.")]
 
 
@@ -67,6 +72,7 @@ def run(
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="Only this policy, by its label; may be repeated.")
     ] = None,
+    variant: Variants = None,
     engine: Annotated[str, typer.Option(help="local, ray, or ray://HOST:PORT.")] = "local",
     workers: Annotated[int, typer.Option(help="Processes of the local engine.")] = 1,
     store: StoreFolder = STORE,
@@ -84,9 +90,13 @@ def run(
         cell
         for each in chosen
         for cell in each.cells(
-            seeds or (min(each.spec.quick or _FEW_SEEDS, each.spec.seeds) if quick else None), policy or ()
+            seeds or (min(each.spec.quick or _FEW_SEEDS, each.spec.seeds) if quick else None),
+            policy or (),
+            variant or (),
         )
     ]
+    if not cells:
+        raise InputError(f"--variant: no experiment has the variant {' or '.join(variant or [])}; its file lists them.")
     kept, how = Store(store), engine_named(engine, workers)
     missing = len(kept.missing(cells))
     with _progress(missing) as report:
@@ -94,10 +104,15 @@ def run(
     typer.echo(
         f"{ran.asked:,} cells: {ran.found:,} were there already, {ran.made:,} were run now, {len(ran.crashed)} crashed."
     )
-    if ran.crashed:
-        first = ran.crashed[0]
+    _raise_crash(ran.crashed)
+
+
+def _raise_crash(crashed: Sequence[Crashed]) -> None:
+    """Report cells that crashed, after all others have run."""
+    if crashed:
+        first = crashed[0]
         raise InfrastructureError(
-            f"lab: {len(ran.crashed)} cells crashed, the first on {first.cell.setting.job} with seed {first.cell.seed}: "
+            f"lab: {len(crashed)} cells crashed, the first on {first.cell.setting.job} with seed {first.cell.seed}: "
             f"{first.reason}; all others are stored, run the command again to retry."
         )
 
@@ -262,6 +277,76 @@ def calibrate(
             write(claims, out)
     before = paired(reference, claims)
     typer.echo(markdown(lines(claims, before), lines(before)), nl=False)
+
+
+@lab.command("families")
+def families(
+    only: Annotated[str, typer.Option("--families", help="Families, separated by commas; by default all.")] = "",
+    policies: Annotated[str, typer.Option(help="Labels of policies, separated by commas; by default all.")] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds per case; the same for all policies.")] = 20,
+    until: Annotated[
+        str, typer.Option(help="1.1: until a run within 10 % of the optimum; end: until the policy stops by itself.")
+    ] = "1.1",
+    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    file: Annotated[
+        Path | None, typer.Option(help="A YAML file with families and policies instead of the shipped one.")
+    ] = None,
+    store: Annotated[Path, typer.Option(help="The file of results, one JSON line each.")] = STORE / "families.jsonl",
+    run: Annotated[bool, typer.Option("--run/--no-run", help="Run what is missing, or only print the tables.")] = True,
+    any_code: Annotated[
+        bool,
+        typer.Option("--any-code", help="Also use results of other versions of the code, and do not run them again."),
+    ] = False,
+) -> None:
+    """Compare variants of a policy on families of jobs, and score each family with the variant that the others choose."""
+    from lynceus_lab.engines import engine_named
+    from lynceus_lab.families import evaluated, run_missing
+    from lynceus_lab.families_file import SHIPPED, load_families
+    from lynceus_lab.families_table import tables
+    from lynceus_lab.family_ends import end_tables
+    from lynceus_lab.family_results import LEVEL, ResultFile
+
+    _check_data_folder()
+    if until not in ("end", f"{LEVEL:g}"):
+        raise InputError(f"--until: got {until!r}; choose {LEVEL:g} or end.")
+    ends: Until = "end" if until == "end" else LEVEL
+    declared = load_families(file or SHIPPED, _names(only), _names(policies), variants_only=until == "end")
+    results = ResultFile(store)
+    if run:
+        engine = engine_named("local", workers)
+        ran = run_missing(declared, range(seeds), ends, engine, results, any_code=any_code, watch=_progress)
+        _raise_crash(ran.crashed)
+        typer.echo(f"{ran.asked:,} replays: {ran.found:,} were there already, {ran.made:,} were run now.", err=True)
+    found = evaluated(declared, range(seeds), ends, results.read(), any_code=any_code)
+    for line in (end_tables if until == "end" else tables)(declared, found, seeds):
+        typer.echo(line)
+
+
+@lab.command("prior")
+def learn_prior(
+    only: Annotated[str, typer.Option("--families", help="Families, separated by commas; by default all.")] = "",
+    file: Annotated[Path | None, typer.Option(help="A YAML file with families instead of the shipped one.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the rows and of the draws.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead of printing.")] = None,
+) -> None:
+    """Learn the prior of the default's time model from families of jobs, over all of them and without each of them."""
+    from lynceus_lab.families_file import SHIPPED, load_families
+    from lynceus_lab.prior_learning import document, learn, text
+
+    _check_data_folder()
+    declared = load_families(file or SHIPPED, _names(only), variants_only=True)
+    written = text(document(learn(declared, seed, lambda line: typer.echo(line, err=True)), seed))
+    if out is None:
+        typer.echo(written, nl=False)
+        return
+    try:
+        out.write_text(written, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--out: {out} cannot be written: {error.strerror}; choose another file.") from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from lynceus.policy.policy_file import compose, describe
 from lynceus.policy.presets import preset
 from lynceus.replay.job import job_path
 from lynceus.replay.shipped import shipped_jobs
-from lynceus_lab.cell import Cell, Setting, made_world
+from lynceus_lab.cell import Cell, Setting
 from lynceus_lab.claims import condition
 from lynceus_lab.experiment_file import ArmSpec, ClaimSpec, ExperimentSpec, OptionsSpec, WorldSpec, chosen
 from lynceus_lab.peers.catalog import peer_named
@@ -55,6 +55,15 @@ class Experiment:
         return list(dict.fromkeys(place.variant for place in self.settings)) or [""]
 
     @property
+    def readings(self) -> list[str]:
+        """Names of the readings; one empty name when there are none."""
+        return list(self.spec.readings) or [""]
+
+    def variants_under(self, reading: str) -> list[str]:
+        """Names of the variants under one reading."""
+        return [name for name in self.variants if not reading or name.split(", ")[-1] == reading]
+
+    @property
     def policies(self) -> list[str]:
         """Labels of the policies, in order."""
         return list(self.spec.policies)
@@ -66,14 +75,19 @@ class Experiment:
         count = self.spec.seeds if count is None else count
         return range(first, first + (count if own is None else min(count, own)))
 
-    def cells(self, seeds: int | None = None, policies: Sequence[str] = ()) -> list[Cell]:
-        """All cells, or those of some policies; seed by seed, so that an interrupted campaign has the same seeds of all policies."""
+    def cells(self, seeds: int | None = None, policies: Sequence[str] = (), variants: Sequence[str] = ()) -> list[Cell]:
+        """All cells, or those of some policies and of variants with these first names.
+
+        Seed by seed, so that an interrupted campaign has the same seeds of all policies.
+        """
         first, count = self.spec.first_seed, self.spec.seeds if seeds is None else seeds
         return [
             Cell(setting, seed)
             for seed in range(first, first + count)
             for place, setting in self.settings.items()
-            if seed in self.seeds(place.policy, seeds) and (not policies or place.policy in policies)
+            if seed in self.seeds(place.policy, seeds)
+            and (not policies or place.policy in policies)
+            and (not variants or place.variant.split(", ")[0] in variants)
         ]
 
 
@@ -120,16 +134,35 @@ def resolve_jobs(patterns: Sequence[str], where: str) -> list[str]:
 
 def _settings(document: Document, spec: ExperimentSpec) -> Iterator[tuple[Place, Setting]]:
     policies = {label: policy_text(arm, document.at("policies", label)) for label, arm in spec.policies.items()}
-    variants: dict[str, OptionsSpec] = spec.variants or {"": OptionsSpec()}
     worlds: dict[str, WorldSpec | None] = spec.worlds or {"": spec.world}
     for job in resolve_jobs(spec.jobs, document.at("jobs")):
-        for variant, changes in variants.items():
-            given = {**spec.options.model_dump(exclude_none=True), **changes.model_dump(exclude_none=True)}
-            options = OptionsSpec.model_validate(given)
+        for (variant, reading), options in _options(spec).items():
             for world_name, world in worlds.items():
                 for label, policy in policies.items():
-                    place = Place(job, label, ", ".join(filter(None, (variant, world_name))))
+                    place = Place(job, label, joined(variant, world_name, reading))
                     yield place, Setting(job, policy, options, world, spec.until, spec.trials, spec.parallel)
+
+
+def joined(*names: str) -> str:
+    """The name of a combination of variant, world and reading."""
+    return ", ".join(filter(None, names))
+
+
+def _options(spec: ExperimentSpec) -> dict[tuple[str, str], OptionsSpec]:
+    """The options of every variant under every reading."""
+    return {
+        (variant, reading): merged(spec.options, changes, further)
+        for variant, changes in (spec.variants or {"": OptionsSpec()}).items()
+        for reading, further in (spec.readings or {"": OptionsSpec()}).items()
+    }
+
+
+def merged(*parts: OptionsSpec) -> OptionsSpec:
+    """Options on top of each other; the last one that gives a field wins."""
+    given: dict[str, object] = {}
+    for part in parts:
+        given |= part.model_dump(exclude_none=True)
+    return OptionsSpec.model_validate(given)
 
 
 def policy_text(arm: str | ArmSpec, where: str) -> str:
@@ -159,7 +192,7 @@ def _check_peers(document: Document, spec: ExperimentSpec) -> None:
     given: dict[tuple[str, ...], WorldSpec | None] = {
         ("worlds", name): world for name, world in spec.worlds.items()
     } or {("world",): spec.world}
-    harder = [at for at, world in given.items() if made_world(world) is not None]
+    harder = [at for at, world in given.items() if world is not None and world.model_dump(exclude_none=True)]
     for label in peers:
         if harder:
             raise InputError(
@@ -175,8 +208,8 @@ def _check_peers(document: Document, spec: ExperimentSpec) -> None:
 
 def _check_names(document: Document, experiment: Experiment) -> None:
     """Refuse claims and figures about policies, variants or jobs that the experiment does not have."""
-    spec, variants = experiment.spec, experiment.variants
-    jobs = experiment.jobs
+    spec, jobs = experiment.spec, experiment.jobs
+    variants = list(dict.fromkeys((*(joined(v, w) for v in spec.variants or ("",) for w in spec.worlds or ("",)), "")))
 
     def known(label: str | None, labels: Sequence[str], kind: str, *at: str | int) -> None:
         if label is not None and label not in labels:

@@ -29,13 +29,15 @@ class OptionsSpec(Section):
     where: str | None = None
     """An expression over the columns of the table; rows for which it is false are left out."""
     billing: RateSection | None = None
+    price: str | None = None
+    """Dollars per hour of a configuration, an expression over the columns of the table."""
 
 
 class WorldSpec(Section):
     """Noise and failures of simulated runs; those that are given are combined in this order."""
 
-    noise: float | None = None
-    """Standard deviation of the logarithm of running times."""
+    noise: float | Literal["measured"] | None = None
+    """Standard deviation of the logarithm of running times; `measured`: runs take the times that were measured of their row."""
     failures: float | None = None
     """Fraction of runs that fail because of their machines."""
     slow_boots: Duration | None = None
@@ -108,6 +110,10 @@ class MeasureSpec(Section):
     variant: str | None = None
     to_variant: str | None = None
     """The variant of the denominator, if it differs."""
+    to_level: float | None = None
+    """The CNO of the denominator, if it differs: where the two search different spaces, each has a CNO of its own."""
+    pooled: bool = False
+    """Take the statistic over the seeds of all jobs together, in dollars, as a CDF over several jobs does; otherwise job by job."""
     fact: str | None = None
     """For `table`: see `lynceus_lab.table_facts`."""
 
@@ -162,6 +168,13 @@ class ExperimentSpec(Section):
     options: OptionsSpec = OptionsSpec()
     variants: dict[str, OptionsSpec] = Field(default_factory=dict)
     """Named changes on top of `options`; the experiment runs with each of them."""
+    readings: dict[str, OptionsSpec] = Field(default_factory=dict)
+    """Named readings of what the paper leaves open, such as a price, on top of the variants. Claims are judged under the first one and
+    shown under all."""
+    paper: str = ""
+    """The paper's setting: start, prices, deadline, seeds, metric."""
+    here: str = ""
+    """Where ours differs, and why; empty: nowhere."""
     policies: dict[str, str | ArmSpec] = Field(default_factory=dict)
     """Label → preset or details; empty: only properties of the tables."""
     baseline: str | None = None

@@ -39,7 +39,7 @@ def _code(summary: dict[str, Any]) -> str:
     codes = sorted({one["code"] for one in summary["table"]})
     shown = ", ".join(f"`{code}`" for code in codes[:_MAX_CODES])
     shown += f" and {len(codes) - _MAX_CODES} more (in the CSV file)" if len(codes) > _MAX_CODES else ""
-    commits = ", ".join(summary["made"]["commit"])
+    commits = ", ".join(name for name in summary["made"].get("commit", []) if name != "unknown")
     old = list(dict.fromkeys(one["policy"] for one in summary["table"] if not one["current"]))
     since = f" Measured with code that has changed since: {', '.join(old)}." if old else ""
     adopted, traces = (sum(one[name] for one in summary["table"]) for name in ("adopted", "seeds"))
@@ -48,7 +48,8 @@ def _code(summary: dict[str, Any]) -> str:
         if adopted
         else ""
     )
-    return f"Fingerprints of code and tables: {shown} (commit {commits}).{since}{verified}"
+    source = f" (commit {commits})" if commits else ""
+    return f"Fingerprints of code and tables: {shown}{source}.{since}{verified}"
 
 
 def _across(summary: dict[str, Any]) -> Iterator[str]:

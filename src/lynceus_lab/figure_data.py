@@ -106,13 +106,19 @@ def _filled(values: Sequence[float], length: int) -> list[float]:
     return [*values, *[values[-1] if values else math.nan] * (length - len(values))]
 
 
+def _judged_variants(evidence: Evidence) -> list[str]:
+    """The variants under the reading by which claims are judged."""
+    experiment = evidence.experiment
+    return experiment.variants_under(experiment.readings[0])
+
+
 def _by_variant(evidence: Evidence, figure: FigureSpec) -> list[Panel]:
     """A quantity of every policy over the variants (budgets, worlds), with intervals."""
     panels = []
     for job in _jobs(evidence, figure):
         lines = []
         for label in figure.policies or evidence.experiment.policies:
-            places = [Place(job, label, variant) for variant in evidence.experiment.variants]
+            places = [Place(job, label, variant) for variant in _judged_variants(evidence)]
             found = {place.variant: one for place in places if (one := _estimated(evidence, figure, place))}
             if found:
                 lines.append(_with_intervals(label, found))

@@ -20,7 +20,7 @@ def row(cells: Sequence[str]) -> str:
 def interval(numbers: Sequence[float | str]) -> str:
     """`2.3 [1.9, 2.8]`; the number alone where its ends are equal or unknown."""
     value, low, high = numbers
-    if low == high:
+    if low == high or math.isnan(float(low)):
         return number(value)
     return f"{number(value)} [{number(low)}, {number(high)}]"
 

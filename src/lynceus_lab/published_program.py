@@ -21,7 +21,7 @@ from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
 from lynceus.models.trees import Trees
 from lynceus.policy.designs import LatinHypercube
-from lynceus.policy.interfaces import CensoredValue, Chooser, Quadrature
+from lynceus.policy.interfaces import CensoredValue, Chooser, Quadrature, TimeoutRule
 from lynceus.policy.planners.lookahead import Lookahead
 from lynceus.policy.planners.outcomes import product_rule
 from lynceus.policy.planners.simple import FirstOf
@@ -34,6 +34,7 @@ from lynceus.problem.problem import Problem
 from lynceus.space.column import FloatArray
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Outcome, TrainingTarget
+from lynceus_lab.median_stopping import VIZIER_TIMEOUT, MedianStopping
 
 PUBLISHED_TREES = Trees(trees=10, min_gain=1e-6, min_variance=0.001, shared_randomness=True, inputs="parameters")
 """The ensemble of the program: Weka's rules for leaves, parameters as inputs, and the same random numbers at every step."""
@@ -128,12 +129,13 @@ PLUGIN = PolicyPlugin(
     presets={
         "authors-2020": Row("the program published with ICDCS'20, with its deviations from the paper", authors_2020)
     },
-    timeouts={"authors": AUTHORS_TIMEOUT},
+    timeouts={"authors": AUTHORS_TIMEOUT, "vizier": VIZIER_TIMEOUT},
     parts={
         AcquisitionFunction: (PublishedImprovement,),
         Quadrature: (PublishedQuadrature,),
         Chooser: (PublishedLookahead,),
         CensoredValue: (PublishedRecord,),
+        TimeoutRule: (MedianStopping,),
     },
     former_names={"published-program": "published-record"},
     former_fields={

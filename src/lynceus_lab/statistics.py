@@ -44,6 +44,8 @@ class Estimate:
     """Number of jobs."""
     undecided: int = 0
     """Jobs that were left out, because neither of the two policies reached the level."""
+    parts: tuple[float, float] | None = None
+    """Numerator and denominator of a ratio on a single job."""
 
 
 UNKNOWN = Estimate(math.nan, math.nan, math.nan, 0, 0)
@@ -89,7 +91,7 @@ def estimate(jobs: Sequence[BySeed], name: Statistic, seed: int = 0) -> Estimate
     with np.errstate(invalid="ignore"):  # `found` is undefined when no seed reached the level
         point = float(np.mean([statistic(sample, name) for sample in samples]))
         drawn = np.mean([statistic(_resampled(sample, seed, i), name) for i, sample in enumerate(samples)], axis=0)
-    low, high = _interval(drawn, seeds := min(_counted(sample, name) for sample in samples))
+    low, high = interval(drawn, seeds := min(_counted(sample, name) for sample in samples))
     return Estimate(point, low, high, seeds, len(samples))
 
 
@@ -100,23 +102,61 @@ def ratio(numerator: Sequence[BySeed], denominator: Sequence[BySeed], name: Stat
     2.0
     """
     points, drawn, counts = [], [], []
+    parts: tuple[float, float] | None = None
     for place, (above, below) in enumerate(zip(numerator, denominator, strict=True)):
-        seeds = sorted(above.keys() & below.keys())
-        if not seeds:
+        found = log_ratio(above, below, name, seed, place)
+        if found is None:
             return UNKNOWN
-        pair = np.array([[above[s] for s in seeds], [below[s] for s in seeds]])
-        point = _log_ratio(statistic(pair[0], name), statistic(pair[1], name))
-        if np.isnan(point):
+        parts = found.parts if len(numerator) == 1 else None
+        if np.isnan(found.log):
             continue
-        picks = _picks(len(seeds), seed, place)
-        points.append(point)
-        drawn.append(_log_ratio(statistic(pair[0][picks], name), statistic(pair[1][picks], name)))
-        counts.append(min(_counted(side, name) for side in pair))
+        points.append(found.log)
+        drawn.append(found.draws)
+        counts.append(found.seeds)
     if not points:
-        return replace(UNKNOWN, undecided=len(numerator))
+        return replace(UNKNOWN, undecided=len(numerator), parts=parts)
     with np.errstate(invalid="ignore"):  # each failed on one job: the ratio is undefined
-        value, draws = float(np.exp(np.mean(points))), np.exp(_mean_of_known(np.array(drawn)))
-    return Estimate(value, *_interval(draws, min(counts)), min(counts), len(points), len(numerator) - len(points))
+        value, draws = float(np.exp(np.mean(points))), np.exp(mean_of_known(np.array(drawn)))
+    left_out = len(numerator) - len(points)
+    return Estimate(value, *interval(draws, min(counts)), min(counts), len(points), left_out, parts)
+
+
+def together(jobs: Sequence[BySeed]) -> BySeed:
+    """The seeds of all jobs as one sample, as a CDF over several jobs shows them.
+
+    >>> together([{0: 1.0}, {0: 2.0, 1: 3.0}])
+    {0: 1.0, 1000000: 2.0, 1000001: 3.0}
+    """
+    return {1_000_000 * place + seed: value for place, values in enumerate(jobs) for seed, value in values.items()}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LogRatio:
+    """ln of the ratio of a statistic of two policies on one job."""
+
+    log: float
+    """NaN when neither policy reached the level."""
+    draws: FloatArray
+    """The same for every bootstrap sample, `[DRAWS]`."""
+    seeds: int
+    parts: tuple[float, float]
+    """The statistic of each policy."""
+
+
+def log_ratio(above: BySeed, below: BySeed, name: Statistic, seed: int = 0, place: int = 0) -> LogRatio | None:
+    """The ratio on the seeds that both have run; None when there are none. `place` tells the jobs of one bootstrap apart."""
+    seeds = sorted(above.keys() & below.keys())
+    if not seeds:
+        return None
+    pair = np.array([[above[s] for s in seeds], [below[s] for s in seeds]])
+    picks = _picks(len(seeds), seed, place)
+    both = float(statistic(pair[0], name)), float(statistic(pair[1], name))
+    return LogRatio(
+        float(_log_ratio(np.asarray(both[0]), np.asarray(both[1]))),
+        _log_ratio(statistic(pair[0][picks], name), statistic(pair[1][picks], name)),
+        min(_counted(side, name) for side in pair),
+        both,
+    )
 
 
 def signed_rank(numerator: BySeed, denominator: BySeed) -> float:
@@ -216,7 +256,7 @@ def _counted(sample: FloatArray, name: Statistic) -> int:
     return int(np.isfinite(sample).sum()) if name == "found" else len(sample)
 
 
-def _mean_of_known(drawn: FloatArray) -> FloatArray:
+def mean_of_known(drawn: FloatArray) -> FloatArray:
     """Means over jobs `[jobs, draws]` → `[draws]`; a job that is undecided in a draw is left out there, as in the estimate."""
     known = ~np.isnan(drawn)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -231,7 +271,7 @@ def _resampled(sample: FloatArray, seed: int, place: int) -> FloatArray:
     return np.asarray(sample[_picks(len(sample), seed, place)])
 
 
-def _interval(drawn: FloatArray, seeds: int) -> tuple[float, float]:
+def interval(drawn: FloatArray, seeds: int) -> tuple[float, float]:
     """The percentile interval of the draws with a value; NaN for a single seed, which says nothing about the spread."""
     known = drawn[~np.isnan(drawn)]
     if seeds < 2 or not len(known):

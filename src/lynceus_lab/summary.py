@@ -14,8 +14,8 @@ from typing import Any
 from lynceus.replay.job import ReplayJob
 from lynceus_lab.cell import limited, loaded
 from lynceus_lab.claims import Judged, judge
-from lynceus_lab.experiment import Experiment, Place
-from lynceus_lab.experiment_file import ExperimentSpec, MeasureSpec, Quantity
+from lynceus_lab.experiment import Experiment, Place, joined, merged
+from lynceus_lab.experiment_file import ClaimSpec, ExperimentSpec, MeasureSpec, Quantity
 from lynceus_lab.figure_data import panels_of
 from lynceus_lab.measures import MEANS, by_seed
 from lynceus_lab.statistics import (
@@ -64,9 +64,10 @@ class Evidence:
             return {}
         return by_seed(self.job(place), [kept.replay for kept in self.kept(place)], quantity, level)
 
-    def plain_job(self, name: str) -> ReplayJob:
+    def plain_job(self, name: str, reading: str = "") -> ReplayJob:
         """A job with the experiment's own options, for properties of its table."""
-        return loaded(name, self.experiment.spec.options)
+        spec = self.experiment.spec
+        return loaded(name, merged(spec.options, spec.readings[reading]) if reading else spec.options)
 
     @cached_property
     def jobs(self) -> list[str]:
@@ -95,7 +96,10 @@ def summarise(experiment: Experiment, store: Store) -> dict[str, Any]:
         "table": [_row(evidence, place) for place in experiment.settings if evidence.kept(place)],
         "across": _across(evidence),
         "degraded": _degraded(evidence),
-        "claims": [_claim(judged) for judged in _judged(evidence)],
+        "paper": spec.paper,
+        "here": spec.here,
+        "readings": list(spec.readings),
+        "claims": [_claim(readings) for readings in _judged(evidence)],
         "curves": [
             {"title": figure.title, "kind": figure.kind, "log": figure.log, "panels": panels_of(evidence, figure)}
             for figure in spec.figures
@@ -231,30 +235,60 @@ def _pairs(evidence: Evidence, own: tuple[str, str], other: tuple[str, str], lev
     }
 
 
-def _judged(evidence: Evidence) -> Iterable[Judged]:
-    first = evidence.experiment.variants[0]
+def _judged(evidence: Evidence) -> Iterable[dict[str, Judged]]:
+    """Every claim under every reading."""
+    experiment = evidence.experiment
+    first = next(iter(experiment.variants_under(experiment.readings[0])), "")
+    variant = first.removesuffix(experiment.readings[0]).rstrip(", ")
 
-    def values(job: str, policy: str, variant: str, measure: MeasureSpec) -> BySeed:
-        """A claim without a variant is about the first one."""
-        return evidence.values(Place(job, policy, variant or first), measure.quantity, measure.level)
+    def judged(claim: ClaimSpec, reading: str) -> Judged:
+        def values(job: str, policy: str, named: str, measure: MeasureSpec) -> BySeed:
+            """A claim without a variant is about the first one."""
+            return evidence.values(
+                Place(job, policy, joined(named or variant, reading)), measure.quantity, measure.level
+            )
 
-    for claim in evidence.experiment.spec.claims:
-        yield judge(claim, evidence.experiment.jobs, values, evidence.plain_job)
+        return judge(claim, experiment.jobs, values, lambda job: evidence.plain_job(job, reading))
+
+    for claim in experiment.spec.claims:
+        yield {reading: judged(claim, reading) for reading in experiment.readings}
 
 
-def _claim(judged: Judged) -> dict[str, Any]:
-    claim = judged.claim
+def _claim(readings: dict[str, Judged]) -> dict[str, Any]:
+    judged = next(iter(readings.values()))
+    claim, found = judged.claim, judged.found
     return {
         "id": claim.id,
         "says": claim.says,
         "published": claim.published,
-        "ours": None if judged.found is None else _numbers(judged.found),
-        "seeds": 0 if judged.found is None else judged.found.seeds,
-        "jobs": 0 if judged.found is None else judged.found.jobs,
-        "undecided": 0 if judged.found is None else judged.found.undecided,
+        **_found(judged),
+        "seeds": 0 if found is None else found.seeds,
+        "jobs": 0 if found is None else found.jobs,
+        "undecided": 0 if found is None else found.undecided,
         "measured": claim.measure.kind,
-        "verdict": str(judged.verdict),
         "note": claim.note,
+        "readings": {name: _found(one) for name, one in readings.items()} if len(readings) > 1 else {},
+    }
+
+
+def _found(judged: Judged) -> dict[str, Any]:
+    """Our number, the verdict, and what tells more about either."""
+    found, distances = judged.found, judged.distances
+    parts = None if found is None or found.parts is None else found.parts
+    return {
+        "ours": None if found is None else _numbers(found),
+        "verdict": str(judged.verdict),
+        **({"parts": [written(part) for part in parts]} if parts and not all(map(math.isfinite, parts)) else {}),
+        **(
+            {
+                "found": distances.found,
+                "of": distances.seeds,
+                "mean_of_found": written(distances.mean_of_found),
+                "median": written(distances.median),
+            }
+            if distances
+            else {}
+        ),
     }
 
 
@@ -263,7 +297,8 @@ def _made(kept: Iterable[Kept]) -> dict[str, list[str]]:
     found: dict[str, set[str]] = {}
     for one in kept:
         for name in ("date", "lynceus", "commit", "python", "numpy", "machine"):
-            found.setdefault(name, set()).add(str(one.made.get(name) or "unknown"))
+            if value := one.made.get(name):
+                found.setdefault(name, set()).add(str(value))
     return {name: sorted(values) for name, values in found.items()}
 
 

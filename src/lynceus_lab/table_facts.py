@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from lynceus.errors import InputError, hint
+from lynceus.problem.data_fraction import row_shares
 from lynceus.replay.job import ReplayJob
 from lynceus.replay.score import true_value
 from lynceus_lab.statistics import FloatArray, quantiles
@@ -68,7 +69,7 @@ def _feasible(job: ReplayJob) -> list[int]:
 
 
 def _on_all_data(job: ReplayJob) -> float:
-    return min(_value(job, row) for row in range(len(job.problem.space)) if job.problem.share[row] == 1)
+    return min(_value(job, row) for row in range(len(job.problem.space)) if row_shares(job.problem)[row] == 1)
 
 
 FACTS: Mapping[str, Callable[[ReplayJob], float]] = MappingProxyType(
@@ -82,7 +83,7 @@ FACTS: Mapping[str, Callable[[ReplayJob], float]] = MappingProxyType(
         "accurate": lambda job: float(
             sum(job.measurements.metrics["accuracy"][row] >= ACCURATE for row in _feasible(job))
         ),
-        "best-fraction": lambda job: float(job.problem.share[job.optimum.row]),
+        "best-fraction": lambda job: float(row_shares(job.problem)[job.optimum.row]),
         "all-data": lambda job: _on_all_data(job) / job.optimum.value,
         "disjoint-share": lambda job: float((disjoint(job) <= 1 + 1e-9).mean()),
         "disjoint-p50": lambda job: float(quantiles(disjoint(job), 0.5)),

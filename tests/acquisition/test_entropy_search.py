@@ -26,7 +26,7 @@ from lynceus.models.gaussian.fraction_regression import fit_members
 from lynceus.models.gaussian.prior import Settings
 from lynceus.models.joint_trees import JointTrees
 from lynceus.models.state import State
-from lynceus.problem.data_fraction import Fraction
+from lynceus.problem.data_fraction import Fraction, row_shares
 from shares import small_share_job
 
 
@@ -130,11 +130,11 @@ def test_the_constrained_incumbent_against_refitting() -> None:
     """One member, so that a process with one more observation at its own mean can be fitted again and compared."""
     job = small_share_job()
     problem = Fraction("share", "samples", "full").apply(job.problem)
-    observations = job.finished([row for row in job.order_of_runs if problem.share[row] < 1][:9])
+    observations = job.finished([row for row in job.order_of_runs if row_shares(problem)[row] < 1][:9])
     state = State.present(problem, observations)
     surrogate = Fabolas(settings=Settings(kept=1), metrics="raw")
     joint = surrogate.predict_jointly(state, 3)
-    rows = np.flatnonzero(problem.share < 1)[:12]
+    rows = np.flatnonzero(row_shares(problem) < 1)[:12]
     found = ConstrainedIncumbent(confidence=0.8)(joint, state, rows)
     now = joint.targets
     for row, value in zip(rows, found, strict=True):

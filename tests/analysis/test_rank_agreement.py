@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from lynceus.analysis.rank_agreement import rank_agreements, spearman
-from lynceus.problem.data_fraction import Fraction
+from lynceus.problem.data_fraction import Fraction, row_shares
 from shares import small_share_job
 
 
@@ -28,7 +28,7 @@ def test_spearman_is_scipys(pairs: list[tuple[int, int]]) -> None:
 def test_every_fraction_is_compared_with_the_largest_possible_one() -> None:
     job = small_share_job()
     problem = Fraction("share", "all", "full").apply(job.problem)
-    rows = [row for row in range(36) if problem.share[row] < 1 or row < 9]
+    rows = [row for row in range(36) if row_shares(problem)[row] < 1 or row < 9]
     found = {(one.quantity, one.fraction): one for one in rank_agreements(problem, job.finished(rows))}
     assert found["accuracy", 0.05].against == 0.2, "only three configurations ran on all data"
     assert found["accuracy", 0.05].configurations == 12
@@ -42,7 +42,7 @@ def test_every_fraction_is_compared_with_the_largest_possible_one() -> None:
 def test_a_reversed_order_gives_a_warning() -> None:
     job = small_share_job()
     problem = Fraction("share", "all", "full").apply(job.problem)
-    accuracy = np.where(problem.share == 1.0, -job.measured.metrics["accuracy"], job.measured.metrics["accuracy"])
+    accuracy = np.where(row_shares(problem) == 1.0, -job.measured.metrics["accuracy"], job.measured.metrics["accuracy"])
     turned = replace(job, measured=replace(job.measured, metrics={"accuracy": accuracy}))
     worst = next(one for one in rank_agreements(problem, turned.finished(range(36))) if one.quantity == "accuracy")
     assert worst.correlation < -0.8

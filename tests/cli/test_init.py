@@ -62,3 +62,23 @@ def test_options_may_name_parameters_that_are_asked_for(here: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     job = yaml.safe_load((here / "new.yaml").read_text())
     assert (job["run"], job["price"]) == (["run", "${n}"], "2 * n")
+
+
+@pytest.mark.parametrize("template", ["vllm", "sglang", "triton", "torchserve", "training"])
+def test_every_template_is_a_valid_job_file(lynceus, here: Path, template: str) -> None:
+    code, out, _ = lynceus("init", "new.yaml", "--template", template)
+    assert (code, "Wrote new.yaml" in out) == (0, True)
+    code, out, err = lynceus("check", "new.yaml")
+    assert code == 0, err
+    assert "configurations" in out
+    assert yaml.safe_load((here / "new.yaml").read_text())["name"] == template
+    assert lynceus("init", "new.yaml", "--template", template, "--name", "mine", "--force")[0] == 0
+    assert yaml.safe_load((here / "new.yaml").read_text())["name"] == "mine"
+
+
+def test_a_template_is_a_whole_file(lynceus, here: Path) -> None:
+    code, _, err = lynceus("init", "new.yaml", "--template", "vlm")
+    assert (code, "Did you mean 'vllm'?" in err) == (2, True)
+    code, _, err = lynceus("init", "new.yaml", "--template", "vllm", "--price", "1")
+    assert (code, "--template is a whole job file" in err) == (2, True)
+    assert not (here / "new.yaml").exists()

@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from doc_blocks import steps
+from lynceus.jobfile.job import Job
+from lynceus.jobfile.prepared_study import prepare
 from readers import GUIDE, README, ROOT, SMALL, check_answer, check_guide, follow, user_environment
 
 MAKE = 'make() { command make --dry-run "$@"; }'
@@ -48,6 +51,20 @@ def test_every_block_of_the_guide_runs_in_order(tmp_path: Path) -> None:
     environment = installed_here()
     assert follow(steps(GUIDE), tmp_path, environment) == 1, "run asks once"
     check_guide(tmp_path, environment)
+
+
+@pytest.mark.slow
+def test_every_block_of_the_page_on_serving_runs_in_order(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    follow(steps(ROOT / "docs" / "serving.md"), tmp_path, installed_here())
+    deployment, service = yaml.safe_load_all((tmp_path / "chat.yaml").read_text())
+    assert (deployment["kind"], service["kind"]) == ("Deployment", "Service")
+    assert yaml.safe_load((tmp_path / "service.yaml").read_text())["service"]["readiness_probe"]["path"] == "/health"
+
+
+def test_the_job_file_of_the_page_on_serving_is_valid() -> None:
+    (job,) = [step for step in steps(ROOT / "docs" / "serving.md") if step.file]
+    assert len(prepare(Job.parse(job.text)).problem.space) == 20
 
 
 def test_the_quick_form_changes_what_the_pages_say() -> None:

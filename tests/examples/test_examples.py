@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def searched(
-    name: str, folder: Path, trials: int | None, *, failures: bool = False
+    name: str, folder: Path, trials: int | None, *, failures: bool = False, edits: Mapping[str, str] | None = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Run an example in a copy of its folder, perhaps with fewer trials; returns what `run` and `trials` print."""
     work = folder / name
@@ -31,7 +32,11 @@ def searched(
     if trials is not None:
         text = (work / "job.yaml").read_text()
         start = text.index("max_trials: ")
-        (work / "job.yaml").write_text(text[:start] + f"max_trials: {trials}" + text[text.index(",", start) :])
+        text = text[:start] + f"max_trials: {trials}" + text[text.index(",", start) :]
+        for old, new in (edits or {}).items():
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        (work / "job.yaml").write_text(text)
     environment = {key: value for key, value in os.environ.items() if key != "LYNCEUS_STORAGE"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
 
@@ -156,6 +161,44 @@ def test_spark_local_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         subprocess.run([sys.executable, "cluster.py", "stop"], cwd=folder, check=True)
     notes = (folder / ".cluster").glob("*.pid")
     assert not list(notes)
+
+
+def check_serving(rows: list[dict[str, Any]], limit_ms: float) -> None:
+    """Every finished trial measured its server: tokens were streamed, and the price of a million follows from them."""
+    finished = [row for row in rows if row["state"] == "COMPLETE"]
+    assert finished
+    for row in finished:
+        found = row["metrics"]
+        assert found["requests"] >= 1
+        assert 0 < found["p50_ttft"] <= found["p99_ttft"]
+        assert found["usd_per_mtok"] == pytest.approx(row["price_usd_per_hour"] / 3600 / found["throughput"] * 1e6)
+        assert row["keeps_constraints"] == (found["p99_ttft"] <= limit_ms)
+
+
+@pytest.mark.parametrize("trials", [3, pytest.param(None, marks=pytest.mark.slow)])
+def test_llm_serving(tmp_path: Path, trials: int | None) -> None:
+    """A real transformer behind a streaming endpoint, under real load."""
+    shorter = {"stop_after: 4s": "stop_after: 2s", "request_timeout: 20s": "request_timeout: 5s", "[1, 2] ": "[1] "}
+    found, rows = searched("llm-serving", tmp_path, trials, edits=shorter)
+    check_serving(rows, 1500.0)
+    feasible = [row for row in rows if row["keeps_constraints"]]
+    assert (found["best"] is None) == (not feasible)
+    if feasible:
+        assert found["best"]["params"] in [row["params"] for row in feasible]
+        cheapest = min(row["metrics"]["usd_per_mtok"] for row in feasible)
+        assert 0.5 * cheapest < found["best"]["value"] < 2 * cheapest
+
+
+@pytest.mark.parametrize("trials", [2, pytest.param(None, marks=pytest.mark.slow)])
+def test_training_curves(tmp_path: Path, trials: int | None) -> None:
+    """Real trainings with a learning curve each; those that were stopped had not reached the target."""
+    _, rows = searched("training-curves", tmp_path, trials)
+    assert rows
+    for row in rows:
+        if row["state"] == "COMPLETE":
+            assert row["keeps_constraints"] == (row["metrics"]["accuracy"] >= 0.8 and row["runtime_s"] <= 40)
+        elif "will be about" in row["detail"]:
+            assert row["metrics"]["accuracy"] < 0.8
 
 
 def test_cloud_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "run missing": (
         changed('run: [sort, "--parallel=${threads}", data.txt]\n', ""),
-        "run: the field 'run' is missing; add it.",
+        "run: the field 'run' is missing; add it, or 'serve' for a server under load.",
     ),
     "name missing": (changed("name: pipeline\n", ""), "name: the field 'name' is missing; add it."),
     "name with a slash": (

@@ -18,7 +18,7 @@ from lynceus_lab.statistics import Estimate
         ((6, 5, 7), ">= 5", "> 1", Verdict.HOLDS),
         ((6, 3, 7), ">= 5", "> 1", Verdict.UNCLEAR),
         ((3, 2, 4), ">= 5", "> 1", Verdict.DIRECTION),
-        ((1.2, 0.8, 2), ">= 5", "> 1", Verdict.UNCLEAR),
+        ((1.2, 0.8, 2), ">= 5", "> 1", Verdict.REFUTED),
         ((0.9, 0.8, 0.95), ">= 5", "> 1", Verdict.FAILS),
         ((3, 2, 4), ">= 5", None, Verdict.FAILS),
         ((4, 2, 6), ">= 5", None, Verdict.UNCLEAR),
@@ -28,7 +28,7 @@ from lynceus_lab.statistics import Estimate
         ((0.6, 0.1, 0.9), "0.3..0.5", None, Verdict.UNCLEAR),
         ((0.6, 0.55, 0.9), "0.3..0.5", None, Verdict.FAILS),
         ((-0.2, -0.3, -0.1), "0.3..0.5", "> 0", Verdict.FAILS),
-        ((0.1, -0.1, 0.2), "0.3..0.5", "> 0", Verdict.UNCLEAR),
+        ((0.1, -0.1, 0.2), "0.3..0.5", "> 0", Verdict.REFUTED),
         ((0.1, 0.05, 0.2), "0.3..0.5", "> 0", Verdict.DIRECTION),
         ((0.7, 0.6, 0.8), "0.3..0.5", "> 0", Verdict.BEYOND),
         ((0.7, 0.4, 0.8), "0.3..0.5", "> 0", Verdict.UNCLEAR),
@@ -72,6 +72,50 @@ def test_a_saving_is_one_minus_the_ratio():
     assert judged.found is not None
     assert judged.found.value == pytest.approx(0.5)
     assert judged.found.low <= judged.found.value <= judged.found.high
+
+
+def test_pooled_jobs_are_one_sample():
+    """Job by job the ratios are 2 and 1; pooled, the expensive job decides the 90th percentile."""
+    pooled = {
+        ("a", "slow"): {0: 2.0, 1: 2.0},
+        ("a", "fast"): {0: 1.0, 1: 1.0},
+        ("b", "slow"): {0: 50.0, 1: 50.0},
+        ("b", "fast"): {0: 50.0, 1: 50.0},
+    }
+
+    def found(*, together):
+        spec = claim(kind="ratio", of="slow", to="fast", statistic="p90", pooled=together)
+        judged = judge(spec, ["a", "b"], lambda job, policy, variant, measure: pooled[job, policy], lambda name: None)
+        assert judged.found is not None
+        return judged.found.value
+
+    assert found(together=False) == pytest.approx(2**0.5)
+    assert found(together=True) == pytest.approx(1.0)
+
+
+def test_each_side_may_have_a_level_of_its_own():
+    asked = []
+
+    def by_level(job, policy, variant, measure):
+        asked.append((policy, measure.level))
+        return {0: measure.level, 1: measure.level}
+
+    judged = judge(
+        claim(kind="ratio", of="slow", to="fast", level=4.0, to_level=2.0), ["a"], by_level, lambda name: None
+    )
+    assert asked[:2] == [("slow", 4.0), ("fast", 2.0)]
+    assert judged.found is not None
+    assert judged.found.value == pytest.approx(2.0)
+
+
+def test_a_distance_shows_how_papers_print_it():
+    seen = {0: 0.0, 1: 1.0, 2: math.inf, 3: 0.5}
+    spec = claim(kind="value", of="slow", quantity="dfo", statistic="found")
+    judged = judge(spec, ["a"], lambda job, policy, variant, measure: seen, lambda name: None)
+    assert judged.distances is not None
+    assert (judged.distances.found, judged.distances.seeds) == (3, 4)
+    assert judged.distances.mean_of_found == pytest.approx(0.5)
+    assert judged.distances.median == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize("path", shipped_experiments().values(), ids=lambda path: path.stem)

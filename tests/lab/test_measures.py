@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lynceus.policy.presets import preset
-from lynceus.problem.data_fraction import Fraction
+from lynceus.problem.data_fraction import Fraction, row_shares
 from lynceus.replay.job import ReplayJob
 from lynceus.replay.run import Replay, Step, replay
 from lynceus.replay.score import optimum
@@ -62,7 +62,7 @@ def test_a_policy_that_recommends_predictions_is_scored_by_its_recommendation(na
         return
     known = [step for step in steps if step.advised >= 0]
     assert known
-    assert all(problem.share[step.advised] == 1 for step in known), "only all data may be recommended"
+    assert all(row_shares(problem)[step.advised] == 1 for step in known), "only all data may be recommended"
     assert all(math.isinf(step.cno) for step in steps if step.advised < 0)
     for step in known:
         value = problem.answer_value(

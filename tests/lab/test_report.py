@@ -54,7 +54,7 @@ def test_pages_are_made_from_summaries_alone(experiment_file, store, tmp_path):
     write_summaries([load_experiment(experiment_file)], store, summaries)
     write_pages(read_summaries(summaries), out, overview)
     text, page = overview.read_text(), (out / "experiment.md").read_text()
-    assert "Timeouts save money ([A paper, Fig. 1](#experiment))" in text
+    assert "| Timeouts save money | 1.2× | " in text
     assert "**holds** (preliminary: fewer than 30 seeds)" in text
     assert "### experiment\n\nA toy. A paper, Fig. 1. 1 job × 3 policies (capped, LA=0, plain) × 4 seeds.\n" in text
     for number in (1, 2, 3, 4):
@@ -148,6 +148,35 @@ def test_our_own_goals_are_listed_separately(experiment_file, store):
     assert "\n\n1 in all: does not hold – 1.\n" in goals
     assert "(5 of 7 jobs)" in goals
     assert "## Our own goals" not in results_page([summary])
+
+
+def test_a_claim_shows_infinite_parts_distances_and_other_readings(experiment_file, store):
+    summary = summarise(load_experiment(experiment_file), store)
+    (claim,) = summary["claims"]
+    never = claim | {"ours": [1.0, 1.0, 1.0], "parts": [0.31, "inf"]}
+    far = claim | {"ours": [1.9, 1.2, 2.8], "found": 47, "of": 50, "mean_of_found": 1.9, "median": 0.96}
+    read = claim | {
+        "readings": {
+            "as printed": {"ours": claim["ours"], "verdict": claim["verdict"]},
+            "with helpers": {"ours": [5.0, 4.0, 6.0], "verdict": "does not hold"},
+            "not run": {"ours": None, "verdict": "not measured"},
+        }
+    }
+    told = {"paper": "100 seeds", "here": "The same.", "readings": ["as printed", "with helpers", "not run"]}
+    text = results_page([summary | told | {"claims": [never, far, read]}])
+    assert "| 1 (0.31 / ∞) |" in text
+    assert "| 1.9 [1.2, 2.8]; 47 of 50 found, their mean 1.9, median of all 0.96 |" in text
+    assert "Otherwise – with helpers: 5 [4, 6], does not hold. |" in text
+    assert "**Paper:** 100 seeds. **Here:** The same. Judged with the price *as printed*" in text
+
+
+def test_traces_without_a_commit_name_none(experiment_file, store):
+    summary = summarise(load_experiment(experiment_file), store)
+    made = {name: values for name, values in summary["made"].items() if name != "commit"}
+    text = results_page([summary | {"made": made}])
+    assert "; commit" not in text
+    assert "unknown" not in text
+    assert "(commit" not in experiment_page(summary | {"made": made}, [])
 
 
 def test_the_page_has_the_number_of_adopted_traces(experiment_file, store):

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lynceus.errors import InputError
-from lynceus.problem.data_fraction import Fraction
+from lynceus.problem.data_fraction import Fraction, row_shares
 from lynceus.replay.job import ReplayJob
 from lynceus.replay.score import optimum, true_value
 from lynceus_lab.cell import loaded
@@ -60,8 +60,8 @@ def test_savings_of_data_fractions():
     assert best is not None
     job = ReplayJob("shares", problem, small.measured, best)
     values = [true_value(problem, small.measured, row) for row in range(len(problem.space))]
-    full = [value for value, share in zip(values, problem.share, strict=True) if value is not None and share == 1]
-    assert fact("best-fraction", [job]) == problem.share[best.row]
+    full = [value for value, share in zip(values, row_shares(problem), strict=True) if value is not None and share == 1]
+    assert fact("best-fraction", [job]) == row_shares(problem)[best.row]
     assert fact("all-data", [job]) == pytest.approx(min(full) / best.value)
     accurate = [
         value is not None and accuracy >= 0.85

@@ -1,4 +1,4 @@
-"""One decider: in fifty random states every place that says what runs next names what `ask` orders then."""
+"""One decider: in sixty random states every place that says what runs next names what `ask` orders then."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lynceus.trial.order import Order, Purpose
 from lynceus.trial.stop import Stopped
 from lynceus.trial.trial import Trial
 
-STATES = 50
+STATES = 60
 JOB = """\
 name: state-{number}
 run: "true"

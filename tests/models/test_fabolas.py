@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lynceus.models.fabolas import from_log_odds, log_odds
-from lynceus.models.gaussian.fraction_kernel import FractionHyper, Plane, basis, fraction_prior
-from lynceus.models.gaussian.fraction_regression import FractionModel, fit_fractions, fit_members, log_evidence
+from lynceus.models.gaussian.fraction_kernel import FractionHyper, Plane, basis, fraction_prior, shortfall
+from lynceus.models.gaussian.fraction_regression import FractionModel, fit_fractions, fit_members
 from lynceus.models.gaussian.kernel import Inputs
 from lynceus.models.gaussian.mcmc import stretched
+from lynceus.models.gaussian.packed import log_evidence, packed_lower
 from lynceus.models.gaussian.prior import Settings
 
 SHARES = np.array([0.1, 0.25, 1.0])
@@ -23,7 +24,8 @@ def plane(configurations: int = 5, growth: str = "settling", seed: int = 0, shar
     features = np.column_stack([rng.random((configurations, 2)), rng.integers(0, 2, configurations)])
     group = np.repeat(np.arange(configurations), len(shares))
     table = Inputs.of(features, ["numeric", "numeric", "categorical"])
-    return Plane(table, group, basis(np.tile(shares, configurations), growth))  # type: ignore[arg-type]
+    share = np.tile(shares, configurations)
+    return Plane(table, group, basis(share, growth), shortfall(share))  # type: ignore[arg-type]
 
 
 def members(count: int, seed: int = 0, trend: float = 1.0) -> FractionHyper:
@@ -93,7 +95,7 @@ def dense(one: FractionModel, member: int, rows: np.ndarray, y: np.ndarray) -> t
     """Mean and covariance of a member at every row, by solving the whole system."""
     everything = np.arange(len(one.plane))
     k = one.hyper.covariance(one.plane, everything, everything)[member]
-    noisy = k[np.ix_(rows, rows)] + one.hyper.noise[member] * np.eye(len(rows))
+    noisy = k[np.ix_(rows, rows)] + np.diag(one.hyper.noise_at(one.plane, rows)[member])
     gain = np.linalg.solve(noisy, k[rows]).T
     return gain @ y, k - gain @ k[rows]
 
@@ -129,12 +131,12 @@ def _evidence(one: FractionModel, rows: np.ndarray, y: np.ndarray) -> np.ndarray
     from scipy.stats import multivariate_normal
 
     k = one.hyper.covariance(one.plane, rows, rows)
-    found = []
-    for member, noise in enumerate(one.hyper.noise):
-        found.append(multivariate_normal(np.zeros(len(y)), k[member] + noise * np.eye(len(y))).logpdf(y))
-    np.testing.assert_allclose(
-        log_evidence(k, y, np.broadcast_to(one.hyper.noise[:, None], (len(one.hyper), len(y)))), found, rtol=1e-6
-    )
+    noise = one.hyper.noise_at(one.plane, rows)
+    found = [
+        multivariate_normal(np.zeros(len(y)), k[member] + np.diag(noise[member])).logpdf(y)
+        for member in range(len(one.hyper))
+    ]
+    np.testing.assert_allclose(log_evidence(packed_lower(k), y, noise), found, rtol=1e-6)
     return np.array(found)
 
 
@@ -170,6 +172,39 @@ def test_lower_bounds_raise_the_mean() -> None:
     assert bound.moments()[0][8] > exact.moments()[0][8]
 
 
+def test_the_noise_falls_with_the_data() -> None:
+    where, hyper = plane(), members(2)
+    rows = np.arange(len(where))
+    noise = hyper.noise_at(where, rows).reshape(2, -1, len(SHARES))
+    np.testing.assert_allclose(noise[..., -1], hyper.noise[:, np.newaxis].repeat(5, axis=1))
+    assert (np.diff(noise, axis=2) < 0).all()
+    np.testing.assert_allclose(noise[..., 0], (hyper.noise * np.exp(hyper.decay))[:, np.newaxis].repeat(5, axis=1))
+
+
+def test_a_jittery_sample_does_not_spoil_what_is_known_of_all_data() -> None:
+    """Times of a second vary by half of themselves, times of a minute by a hundredth; the model must not mix them up."""
+    where = plane(12, "linear", seed=4)
+    rng = np.random.default_rng(0)
+    rows = np.arange(len(where))
+    level = 2.0 * where.inputs.numeric[where.group, 0]
+    jitter = np.where(where.missing > 0.99, 0.5, 0.01)
+    y = level + 2.0 * where.basis[:, 1] + jitter * rng.standard_normal(len(rows))
+    model = fit_fractions(where, rows, y, 0, Settings(draws=128, rounds=3))
+    noise = np.sqrt(model.noise(rows)).reshape(-1, len(SHARES))
+    assert (noise[:, 0] > 2.0 * noise[:, -1]).all()
+    assert (noise[:, -1] < 0.15).all()
+
+
+def test_the_bound_of_a_noisier_row_is_a_weaker_bound() -> None:
+    """With the same values, a lower bound on a sample says less about its row than the same bound on all data would."""
+    where, hyper = plane(4, "linear"), members(1, seed=3)
+    y, censored = np.array([0.0, 0.0, 1.5]), np.array([False, False, True])
+    sample, full = (
+        fit_members(where, hyper, np.ones(1), np.array([0, 3, row]), y, censored).site_variance[0, 2] for row in (6, 8)
+    )
+    assert sample > full
+
+
 @pytest.mark.parametrize("y", [np.zeros(4), np.full(4, 7.0), np.array([1.0, 1.0, 1.0, 1.0 + 1e-14])])
 def test_a_constant_target_is_predicted(y: np.ndarray) -> None:
     mean, std = fit_fractions(plane(), np.array([0, 3, 6, 9]), y, 0, Settings(spread=None)).moments()
@@ -181,7 +216,10 @@ def test_a_constant_target_is_predicted(y: np.ndarray) -> None:
 def test_equal_configurations_make_no_singular_system() -> None:
     where = plane(3)
     twins = Plane(
-        Inputs(np.zeros((3, 2)), np.zeros((3, 1)), *([np.zeros(3)] if _has_trend() else [])), where.group, where.basis
+        Inputs(np.zeros((3, 2)), np.zeros((3, 1)), *([np.zeros(3)] if _has_trend() else [])),
+        where.group,
+        where.basis,
+        where.missing,
     )
     rows = np.array([0, 0, 3, 3, 6, 6])
     mean, std = fit_fractions(twins, rows, np.array([0.0, 1.0, 0.0, 1.0, 0.5, 0.5]), 0, Settings()).moments()
@@ -217,8 +255,10 @@ def test_the_chain_finds_the_posterior_that_emcee_finds() -> None:
 
     def log_posterior(theta: np.ndarray) -> np.ndarray:
         hyper = FractionHyper.of_logs(theta, 2, options.constant)
-        noise = np.repeat(hyper.noise[:, np.newaxis], len(rows), axis=1)
-        return np.asarray(before.log_density(theta) + log_evidence(hyper.covariance(where, rows, rows), y, noise))
+        noise = hyper.noise_at(where, rows)
+        return np.asarray(
+            before.log_density(theta) + log_evidence(packed_lower(hyper.covariance(where, rows, rows)), y, noise)
+        )
 
     rng = np.random.default_rng(1)
     start = before.draw(64, rng)

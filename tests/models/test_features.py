@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from lynceus.models.features import model_inputs, redundant_names
+from lynceus.models.described import redundant_names
+from lynceus.models.features import model_inputs
 from lynceus.space.derived import Mapped
 from lynceus.space.parameter import Categorical, Integer
 from lynceus.space.table import Space

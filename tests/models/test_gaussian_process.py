@@ -261,3 +261,16 @@ def test_invalid_arguments_are_errors() -> None:
     for wrong in ({"draws": 0}, {"log_noise": (0.0, 0.0)}, {"spread": 0.0}, {"constant": -1.0}):
         with pytest.raises(ValueError, match="must"):
             Settings(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+def test_large_tables_are_predicted_in_single_precision(smooth: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    features = table(400)
+    rows, y = data(features, 30)
+    options = Settings(smooth=smooth, slope=0.3)
+    exact = fit(features, KINDS, rows, y, 1, options, trend=features[:, 0])
+    monkeypatch.setattr("lynceus.models.gaussian.regression._EXACT_ROWS", 399)
+    rounded = fit(features, KINDS, rows, y, 1, options, trend=features[:, 0])
+    assert not np.array_equal(rounded.mean, exact.mean)
+    assert np.abs((rounded.mean - exact.mean) / exact.std).max() < 1e-3
+    assert rounded.std == pytest.approx(exact.std, rel=1e-3)

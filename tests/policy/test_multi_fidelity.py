@@ -15,7 +15,7 @@ from lynceus.policy.answer import BestPredicted, answering
 from lynceus.policy.presets import preset
 from lynceus.policy.recommendation import recommend
 from lynceus.problem.budget import Budget
-from lynceus.problem.data_fraction import Fraction
+from lynceus.problem.data_fraction import Fraction, row_shares
 from lynceus.problem.problem import Problem
 from lynceus.study.run_loop import explore
 from lynceus.study.study import Study
@@ -23,7 +23,7 @@ from lynceus.testing.job import SmallJob
 from lynceus.trial.outcome import End
 from shares import small_share_job
 
-ON_SAMPLES = ("fabulinus", "fabolas", "trimtuner", "trimtuner-gp")
+ON_SAMPLES = ("fabulinus", "fabulinus-2019", "fabolas", "trimtuner", "trimtuner-gp")
 ON_ALL_DATA = ("eic-full", "ei-full")
 
 
@@ -59,16 +59,16 @@ def test_samples_are_tested_and_a_run_on_all_data_is_recommended(name: str) -> N
     job, problem = accuracy_job()
     study = explored(name, problem, job.measured)
     assert len(study.observations) == 14
-    assert all(problem.share[seen.row] < 1 for seen in study.observations)
+    assert all(row_shares(problem)[seen.row] < 1 for seen in study.observations)
     advice = study.recommend()
     assert advice is not None
-    assert problem.share[advice.row] == 1
+    assert row_shares(problem)[advice.row] == 1
     assert not advice.measured
     if name != "fabolas":
         assert truly_feasible(problem, job.measured, advice.row)
         best = max(
             job.measured.metrics["accuracy"][row]
-            for row in np.flatnonzero(problem.share == 1)
+            for row in np.flatnonzero(row_shares(problem) == 1)
             if truly_feasible(problem, job.measured, int(row))
         )
         assert job.measured.metrics["accuracy"][advice.row] > best - 0.05
@@ -78,7 +78,7 @@ def test_samples_are_tested_and_a_run_on_all_data_is_recommended(name: str) -> N
 def test_the_baselines_run_on_all_data_only(name: str) -> None:
     job, problem = accuracy_job()
     study = explored(name, problem, job.measured, trials=8)
-    assert all(problem.share[seen.row] == 1 for seen in study.observations)
+    assert all(row_shares(problem)[seen.row] == 1 for seen in study.observations)
     advice = study.recommend()
     assert advice is not None
     assert advice.measured
@@ -92,7 +92,7 @@ def test_nephele_may_recommend_any_fraction() -> None:
     advice = study.recommend()
     feasible = [row for row in range(36) if truly_feasible(problem, job.measured, row)]
     cheapest = min(feasible, key=lambda row: problem.cost(row, float(job.measured.seconds[row])))
-    assert problem.share[cheapest] < 1, "the cheapest feasible run of the job must be on a sample"
+    assert row_shares(problem)[cheapest] < 1, "the cheapest feasible run of the job must be on a sample"
     assert advice is not None
     assert advice.row == cheapest
     assert sum(seen.outcome.charged_usd for seen in study.observations) <= 6.0
@@ -139,13 +139,13 @@ def test_without_a_data_fraction_every_run_is_on_all_data() -> None:
     job = small_share_job()
     study = explored("fabulinus", job.problem, job.measured, trials=12)
     assert len(study.observations) == 12
-    assert {float(seen) for seen in job.problem.share[[one.row for one in study.observations]]} == {1.0}
+    assert {float(seen) for seen in row_shares(job.problem)[[one.row for one in study.observations]]} == {1.0}
     assert recommend(job.problem, preset("fabulinus"), study.observations, seed=1) is not None
 
 
 def test_a_recommendation_uses_more_members_than_a_plan() -> None:
     job, problem = accuracy_job()
-    observations = job.finished([row for row in job.order_of_runs if problem.share[row] < 1][:10])
+    observations = job.finished([row for row in job.order_of_runs if row_shares(problem)[row] < 1][:10])
     state = State.present(problem, observations)
     fast = Fabolas()
     accurate = answering(fast)
@@ -158,7 +158,7 @@ def test_a_recommendation_uses_more_members_than_a_plan() -> None:
 
 def test_the_reported_probability_is_that_of_the_recommendation() -> None:
     job, problem = accuracy_job()
-    observations = job.finished([row for row in job.order_of_runs if problem.share[row] < 1][:14])
+    observations = job.finished([row for row in job.order_of_runs if row_shares(problem)[row] < 1][:14])
     policy = preset("fabulinus")
     advice = recommend(problem, policy, observations, seed=1)
     assert advice is not None

@@ -151,7 +151,8 @@ def test_a_search_continues_after_a_failed_first_run(name: str, reason: FailureR
         assert not repeated, "a configuration that caused a failure must not run again"
     elif name in ("sweep", "random", "lynceus-2020"):
         assert repeated, "an infrastructure failure must not exclude the configuration"
-    assert len(search.orders) > 2
+    # The first configuration that works ends a search by known cost.
+    assert len(search.orders) > (1 if name == "known-cost" else 2)
 
 
 @pytest.mark.parametrize("name", list(SHORT))

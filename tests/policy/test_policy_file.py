@@ -18,14 +18,17 @@ import lynceus.policy.planners
 import lynceus.policy.stopping
 import lynceus.policy.timeouts
 from lynceus.acquisition import functions as acquisition_functions
+from lynceus.acquisition.entropy_search import ConstrainedIncumbent, EntropySearch
 from lynceus.errors import InputError
 from lynceus.jobfile.yaml.document import Document
 from lynceus.models.interfaces import AcquisitionFunction, Surrogate, Utility
 from lynceus.models.trees import Trees
 from lynceus.policy import designs as initial_designs
 from lynceus.policy.answer import BestPredicted, BestSeen
+from lynceus.policy.default import ROUGH
 from lynceus.policy.designs import Amount, LatinHypercube
 from lynceus.policy.interfaces import Answer, CensoredValue, Chooser, Confirm, Quadrature, Shortlist, Stop, TimeoutRule
+from lynceus.policy.multi_fidelity import CHEAP_START
 from lynceus.policy.part_table import PARTS, all_kinds, kind_of
 from lynceus.policy.planners import data_fraction, information, promising, shortlist, simple
 from lynceus.policy.planners.lookahead import Lookahead
@@ -33,10 +36,10 @@ from lynceus.policy.planners.outcomes import GaussHermite
 from lynceus.policy.policy import Policy
 from lynceus.policy.policy_file import compose, describe
 from lynceus.policy.presets import all_presets, preset
-from lynceus.policy.stopping import AllOf, AnyOf, MaxTrials, SmallImprovement
+from lynceus.policy.stopping import AllOf, AnyOf, MaxTrials, Never, SmallImprovement
 from lynceus.policy.timeouts.by_name import all_timeouts
 from lynceus.policy.timeouts.censoring import Discard, LinearProgress, TruncatedMean
-from lynceus.policy.timeouts.rules import IncumbentTimeout, NoTimeout
+from lynceus.policy.timeouts.rules import FastestTimeout, IncumbentTimeout, NoTimeout
 from lynceus.policy.timeouts.timeout import Timeout
 from lynceus_lab.published_program import PublishedQuadrature
 
@@ -186,7 +189,7 @@ rules = st.recursive(
 )
 timeouts = st.builds(
     Timeout,
-    st.just(NoTimeout()) | st.builds(IncumbentTimeout, flags, numbers, numbers, st.sampled_from(["cost", "time"])),
+    st.just(NoTimeout()) | st.builds(IncumbentTimeout, flags, numbers, numbers) | st.builds(FastestTimeout, numbers),
     st.sampled_from([Discard(), TruncatedMean()]) | st.builds(LinearProgress, numbers),
 )
 policies = st.builds(
@@ -275,16 +278,28 @@ STORED = sorted((Path(__file__).parents[1] / "fixtures" / "v0.1" / "policies").g
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 def test_policies_of_version_0_1_are_read(path):
     current = preset(path.stem)
-    # Version 0.1 took every run at its word and never gave up; a stored policy keeps deciding and answering as it did.
+    # Version 0.1 took every run at its word, had one process, learnt from all runs, knew no floor, modelled metrics as they are
+    # and never gave up; a stored policy decides as it did.
     former = current
     if current.confirm is not None:
         stop = dataclasses.replace(current.stop, gives_up=False)
-        former = dataclasses.replace(current, answer=BestSeen(), confirm=None, stop=stop)
+        start, planner = current.choose.choosers
+        choose = simple.FirstOf((start, dataclasses.replace(planner, ample=planner.ample.chooser)))
+        former = dataclasses.replace(
+            current, choose=choose, surrogate=ROUGH, answer=BestSeen(), confirm=None, stop=stop
+        )
+    if path.stem == "fabulinus":
+        # Its planner was mended, and it got a number of iterations; a stored policy keeps the old ones.
+        planner = information.InformationPlanner((EntropySearch(), ConstrainedIncumbent()))
+        former = dataclasses.replace(
+            current, choose=data_fraction.OnShares("samples", simple.FirstOf((CHEAP_START, planner))), stop=Never()
+        )
     assert compose(yaml.safe_load(path.read_text())) == former
 
 
 def test_every_preset_of_version_0_1_has_a_fixture():
-    assert {path.stem for path in STORED} == set(all_presets())
+    newer = {"fabulinus-2019", "staged", "known-cost"}
+    assert {path.stem for path in STORED} == set(all_presets()) - newer
 
 
 @pytest.mark.parametrize(
@@ -312,3 +327,11 @@ def test_former_names_and_fields(former, current):
 def test_an_error_beside_a_former_field_is_reported():
     with pytest.raises(InputError, match=r"policy\.choose\.depth: got 'deep'; expected a whole number"):
         compose({"choose": {"kind": "rollout", "gain": "feasibility", "real_money": True, "depth": "deep"}})
+
+
+def test_a_stored_timeout_by_time_is_ituneds_rule():
+    stored = {
+        "choose": "uniform",
+        "timeout": {"rule": {"kind": "incumbent-timeout", "slack": 2.0, "measure": "time"}, "censored": "discard"},
+    }
+    assert compose(stored).timeout == Timeout(FastestTimeout(2.0), Discard())

@@ -13,7 +13,7 @@ from lynceus.policy.presets import PRESETS, all_presets, preset
 from lynceus.policy.stopping import Never, SmallImprovement
 from lynceus.policy.timeouts.by_name import TIMEOUTS
 from lynceus.policy.timeouts.censoring import Discard, LinearProgress, LowerBound, TruncatedMean, WholeRun
-from lynceus.policy.timeouts.rules import IncumbentTimeout, NoTimeout
+from lynceus.policy.timeouts.rules import FastestTimeout, IncumbentTimeout, NoTimeout
 from lynceus.testing.choosers import check_chooser
 from lynceus.testing.surrogates import check_surrogate
 from strategies import READY, TIMEOUT_NAMES, WITHOUT_MODEL
@@ -115,9 +115,10 @@ def test_the_timeouts() -> None:
     assert TIMEOUTS["none"].rule == NoTimeout()
     assert TIMEOUTS["none"].censored == LowerBound(), "the budget may stop a run even without a timeout"
     assert (TIMEOUTS["no-info"].rule, TIMEOUTS["no-info"].censored) == (
-        IncumbentTimeout(slack=2.0, measure="time"),
+        IncumbentTimeout(slack=2.0),
         Discard(),
     )
+    assert TIMEOUTS["ituned"].rule == FastestTimeout(2.0)
     assert TIMEOUTS["ideal"].censored == WholeRun()
     assert TIMEOUTS["tg-30s"].rule == IncumbentTimeout(every_s=30.0)
 

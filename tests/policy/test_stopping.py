@@ -14,12 +14,15 @@ from lynceus.policy.stopping import (
     AnyOf,
     FutureUses,
     GittinsStop,
+    Iterations,
     MaxTrials,
     Never,
     ProteusStop,
     SmallImprovement,
     TotalBudget,
+    usd_of_improvement,
 )
+from lynceus.problem.budget import Budget
 from lynceus.problem.future_use import FutureUse
 from lynceus.testing.job import small_job
 from lynceus.trial.order import Plan, Purpose
@@ -204,8 +207,6 @@ def test_gittins_stops_when_a_dollar_of_search_saves_less_than_a_dollar() -> Non
     ("objective", "said"),
     [
         ("cost", "one more dollar of search would save $0.36 over 180 future runs"),
-        ("time", "one more dollar of search would save 0.36s over 180 future runs"),
-        ("maximize accuracy", "one more dollar of search would improve accuracy by 0.36 in all over 180 future runs"),
         ("minimize usd_per_query", "one more dollar of search would save $0.36 over 180 future queries"),
     ],
 )
@@ -216,6 +217,48 @@ def test_what_the_user_says_of_future_use_counts(objective: str, said: str) -> N
     for assumed in (1.0, 1e6):
         assert GittinsStop(assumed)(here, plan(rate=0.002)) == said
         assert GittinsStop(assumed)(here, plan(rate=1 / 179)) is None
+
+
+@pytest.mark.parametrize(("objective", "named"), [("time", "time"), ("maximize accuracy", "accuracy")])
+def test_an_objective_that_is_no_money_is_compared_by_what_a_run_of_the_best_costs(objective: str, named: str) -> None:
+    job = small_job(objective=objective)
+    here = State.present(job.problem, job.finished(range(6)))
+    value = {"time": job.measured.seconds, "accuracy": -job.measured.metrics["accuracy"]}[named]
+    row = int(np.argmin(value[:6]))
+    run_usd, best = job.problem.cost(row, float(job.measured.seconds[row])), abs(float(here.best[0]))
+    even = best / (50.0 * run_usd)
+    assert GittinsStop(50.0)(here, plan(rate=1.01 * even)) is None
+    reason = GittinsStop(50.0)(here, plan(rate=0.5 * even))
+    assert reason == (
+        f"one more dollar of search would improve {named} by {0.5 / (50.0 * run_usd):.2%}, worth $0.50 of runs over 50 future runs"
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+@pytest.mark.parametrize("objective", ["maximize accuracy", "minimize accuracy", "minimize price / accuracy"])
+def test_the_unit_of_the_objective_stops_no_search_and_prolongs_none(objective: str, scale: float) -> None:
+    job = small_job(objective=objective)
+    other = replace(job, measured=replace(job.measured, metrics={"accuracy": scale * job.measured.metrics["accuracy"]}))
+    here, there = (State.present(each.problem, each.finished(range(6))) for each in (job, other))
+    factor = float(there.best[0] / here.best[0])
+    for rate in np.geomspace(1e-4, 1e2, 30):
+        stops = [GittinsStop(50.0)(here, plan(rate=rate)), GittinsStop(50.0)(there, plan(rate=factor * rate))]
+        assert stops[0] == stops[1] or None not in stops
+
+
+def test_dollars_per_unit_are_counted_where_the_user_counts_units() -> None:
+    job = small_job(objective="minimize price / accuracy")
+    units = {"accuracy": "tokens/s"}  # whatever it is called, a throughput
+    problem = replace(job.problem, units=units, future=FutureUse(runs=7.2e6))
+    here = State.present(problem, job.finished(range(6)))
+    assert usd_of_improvement(here) == pytest.approx(1 / 3600)
+    assert GittinsStop(1.0)(here, plan(rate=0.9 / 2000)) == (
+        "one more dollar of search would save $0.90 over 7,200,000 future tokens"
+    )
+    assert GittinsStop(1.0)(here, plan(rate=1.1 / 2000)) is None
+    undeclared = replace(problem, future=None)
+    relative = usd_of_improvement(State.present(undeclared, job.finished(range(6))))
+    assert relative != pytest.approx(1 / 3600)
 
 
 def test_every_rule_that_counts_uses_follows_the_user() -> None:
@@ -296,3 +339,13 @@ def test_cherrypicks_rule() -> None:
     rule = SmallImprovement(0.10, after=6)
     assert rule(HERE, plan(0.05 * BEST)) == "the largest expected improvement is 5.00% of the incumbent, under 10.00%"
     assert rule(replace(HERE, started=5), plan(0.05 * BEST)) is None
+
+
+def test_iterations_limit_only_a_study_without_a_budget() -> None:
+    free = replace(JOB.problem, budget=Budget())
+    assert Iterations(8)(State.present(free, RUNS), plan()) == "8 runs were made; a budget allows more"
+    assert Iterations(9)(State.present(free, RUNS), plan()) is None
+    for own in (Budget(usd=5.0), Budget(trials=50)):
+        assert Iterations(8)(State.present(replace(free, budget=own), RUNS), plan()) is None
+    with pytest.raises(ValueError, match="1 or more"):
+        Iterations(0)

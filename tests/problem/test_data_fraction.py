@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lynceus.errors import InputError
-from lynceus.problem.data_fraction import Answers, Fraction, Tested, configurations, shares
+from lynceus.problem.data_fraction import Answers, Fraction, Tested, configurations, row_shares, shares
 from lynceus.problem.problem import Problem
 from lynceus.replay.job import load_job
 from lynceus.space.parameter import Categorical, Ordinal
@@ -33,11 +33,11 @@ def test_testable_and_answerable_rows(
     problem = Fraction("share", test, answer).apply(Problem(SPACE))
     for mask, wanted in ((problem.testable, testable), (problem.answerable, answerable)):
         allowed = np.ones(len(SPACE), dtype=bool) if mask is None else mask
-        np.testing.assert_array_equal(allowed, np.isin(problem.share, wanted))
+        np.testing.assert_array_equal(allowed, np.isin(row_shares(problem), wanted))
 
 
 def test_without_a_fraction_every_run_reads_all_data() -> None:
-    np.testing.assert_array_equal(Problem(SPACE).share, np.ones(6))
+    np.testing.assert_array_equal(row_shares(Problem(SPACE)), np.ones(6))
 
 
 def test_configurations_are_rows_that_differ_in_the_fraction_alone() -> None:
@@ -93,7 +93,7 @@ def test_a_replay_table_declares_its_fraction(tmp_path: Path) -> None:
     job = load_job(_job(tmp_path, "{column: share, test: samples, answer: full}"))
     assert job.problem.space.point(job.optimum.row) == {"vm": "b", "share": 1}
     assert job.problem.testable is not None
-    np.testing.assert_array_equal(job.problem.testable, job.problem.share < 1)
+    np.testing.assert_array_equal(job.problem.testable, row_shares(job.problem) < 1)
     short = load_job(_job(tmp_path, "share"))
     assert (short.problem.fraction, short.problem.testable, short.problem.answerable) == ("share", None, None)
 

@@ -12,12 +12,16 @@ from lynceus.problem.objective import Constraint, Objective
     ("text", "objective"),
     [
         ("cost", Objective("cost")),
-        ("price", Objective("cost")),
+        ("price", Objective("price")),
         ("minimize runtime", Objective("time")),
         ("minimise duration", Objective("time")),
         ("maximize accuracy", Objective("accuracy", maximise=True)),
         ("Maximise f1.score", Objective("f1.score", maximise=True)),
         ("  minimize   loss ", Objective("loss")),
+        ("minimize price / throughput", Objective("price / throughput")),
+        ("pods*price", Objective("pods*price")),
+        ("maximise tokens / (1 + errors)", Objective("tokens / (1 + errors)", maximise=True)),
+        ("minimize tokens-per-s", Objective("tokens-per-s")),
     ],
 )
 def test_objectives_are_parsed(text: str, objective: Objective) -> None:
@@ -33,7 +37,8 @@ def test_objectives_that_cannot_be_parsed(text: str) -> None:
     with pytest.raises(InputError) as error:
         Objective.parse(text)
     assert str(error.value) == (
-        f"objective: cannot read {text!r}; write for example 'cost', 'minimize time' or 'maximize accuracy'."
+        f"objective: cannot read {text!r}; write for example 'cost', 'minimize time', 'maximize accuracy' or "
+        "'minimize price / throughput'."
     )
 
 

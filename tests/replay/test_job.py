@@ -151,7 +151,7 @@ ERRORS = [
         "toy.yaml (toy.csv): The table lists a configuration twice: row 2 equals row 1 in vm, nodes; "
         "remove the repeats, or add the column that distinguishes them to the parameters.",
     ),
-    (SPEC, {"rows": []}, "toy.csv: the table has no rows; a replay needs at least one measured configuration."),
+    (SPEC, {"rows": []}, "toy.csv: the table has no rows; give at least one measured run."),
     (SPEC, {"rows": ["a,1,2"]}, "toy.csv:2: the line has 3 cells and the header 5 columns; give every column a cell."),
     (SPEC, {"header": "vm,vm,ram,time_s,usd"}, "toy.csv:1: two columns are named 'vm'; rename one of them."),
     (
@@ -189,7 +189,8 @@ ERRORS = [
     (
         SPEC + "objective: fastest please now",
         {},
-        "toy.yaml:4: objective: cannot read 'fastest please now'; write for example 'cost', 'minimize time' or 'maximize accuracy'.",
+        "toy.yaml:4: objective: cannot read 'fastest please now'; write for example 'cost', 'minimize time', 'maximize accuracy' or "
+        "'minimize price / throughput'.",
     ),
     (
         SPEC + "budget: $0.001",

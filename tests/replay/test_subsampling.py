@@ -7,6 +7,7 @@ import pytest
 
 from lynceus.analysis.rank_agreement import rank_agreements
 from lynceus.policy.presets import preset
+from lynceus.problem.data_fraction import row_shares
 from lynceus.replay.job import ReplayJob, load_job
 from lynceus.replay.run import replay
 from lynceus.replay.tables import data_folder
@@ -34,16 +35,16 @@ def test_table_1_and_the_cost_on_all_data(
 ) -> None:
     job, full = load_job(f"subsampling/{name}"), load_job(f"subsampling/{name}-full")
     kept = feasible(job)
-    assert (kept.sum(), kept[job.problem.share == 1].sum()) == (everywhere, on_all_data)
-    assert job.problem.share[job.optimum.row] == share
-    assert full.problem.share[full.optimum.row] == 1
+    assert (kept.sum(), kept[row_shares(job.problem) == 1].sum()) == (everywhere, on_all_data)
+    assert row_shares(job.problem)[job.optimum.row] == share
+    assert row_shares(full.problem)[full.optimum.row] == 1
     assert round(full.optimum.cost_usd / job.optimum.cost_usd, 1) == ratio
 
 
 @pytest.mark.parametrize(("name", "within", "accurate"), [("cnn", 111, 69), ("rnn", 178, 42)])
 def test_table_2(name: str, within: int, accurate: int) -> None:
     job = load_job(f"subsampling/{name}-accuracy")
-    kept = feasible(job) & (job.problem.share == 1)
+    kept = feasible(job) & (row_shares(job.problem) == 1)
     assert kept.sum() == within
     assert (kept & (job.measurements.metrics["accuracy"] >= 0.85)).sum() == accurate
 

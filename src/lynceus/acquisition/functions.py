@@ -7,9 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lynceus.acquisition.gittins import gittins_index
-from lynceus.acquisition.improvement import billed_improvement, expected_improvement, truncated_improvement
+from lynceus.acquisition.improvement import (
+    billed_improvement,
+    expected_improvement,
+    improvement_within,
+    truncated_improvement,
+)
 from lynceus.errors import InputError
 from lynceus.models.distribution import Normal
+from lynceus.models.formula_moments import spread
 from lynceus.models.interfaces import Guess
 from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
@@ -33,10 +39,7 @@ class ConstrainedImprovement:
         problem = state.problem
         best = guessed_best(prediction, state, self.guess)[:, None]
         if problem.kind == "metric":
-            index = problem.metrics.index(problem.objective.metric)
-            metric = prediction.metric(index)
-            objective = Normal(np.negative(metric.mean), metric.std) if problem.objective.maximise else metric
-            return expected_improvement(objective, best) * prediction.feasible(problem)
+            return _if_it_works(self._reported_improvement(prediction, problem, best), state)
         if prediction.form == "log time":
             value = _log_time_improvement(prediction, state, best)
         else:
@@ -53,7 +56,17 @@ class ConstrainedImprovement:
                 value = expected_improvement(cost, best) * prediction.within_ceiling(problem)
         for constraint in problem.metric_constraints:
             value = value * prediction.meets(constraint, problem)
-        return value
+        return _if_it_works(value, state)
+
+    def _reported_improvement(self, prediction: Prediction, problem: Problem, best: FloatArray) -> FloatArray:
+        """EI of a metric or a formula, times the chance that the limits hold; exactly together where both are of one metric."""
+        objective, sign = prediction.reported_objective(problem), problem.objective.sign
+        own = _own_limits(problem) if self.exact else None
+        low, high = (-np.inf, np.inf) if own is None else (own.low, own.high)
+        if prediction.rows is not None and own is not None:
+            low, high = own.low[prediction.rows], own.high[prediction.rows]
+        value = improvement_within(objective, sign * best, low, high, maximise=problem.objective.maximise)
+        return value * prediction.feasible(problem, None if own is None else own.metric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +126,11 @@ class Feasibility:
         return prediction.feasible(state.problem)
 
 
+def _if_it_works(value: FloatArray, state: State) -> FloatArray:
+    """Acquisition values `[b, q]` times the chance that the run does not fail: a failed run improves nothing."""
+    return value if state.success is None else value * state.success
+
+
 def guessed_best(prediction: Prediction, state: State, guess: Guess) -> FloatArray:
     """The best objective value of each state `[b]`, guessed where no feasible run is known.
 
@@ -130,7 +148,7 @@ def guessed_best(prediction: Prediction, state: State, guess: Guess) -> FloatArr
     if guess == "likely":
         guessed = _likely_ceiling(prediction, state)
     elif guess == "ceiling":
-        guessed = np.full(len(state), _ceiling_value(state))
+        guessed = np.full(len(state), _ceiling_value(prediction, state))
     else:
         worst, largest = worst_and_spread(prediction, state)
         guessed = worst + 3.0 * largest
@@ -142,23 +160,56 @@ def worst_and_spread(prediction: Prediction, state: State) -> tuple[FloatArray, 
     problem = state.problem
     std = prediction.std[:, :, 0]
     if problem.kind == "metric":
-        std = prediction.std[:, :, 1 + problem.metrics.index(problem.objective.metric)]
+        std = spread(prediction.reported_objective(problem))
     elif problem.kind == "time":
         std = std / problem.price
     largest = np.where(state.open_in_each(), std, 0.0).max(axis=1)
     return np.nan_to_num(state.worst_in_each(prediction.form)), largest
 
 
-def _ceiling_value(state: State) -> float:
+def _ceiling_value(prediction: Prediction, state: State) -> float:
     """The worst feasible value of the objective; twice the worst observed one where no constraint bounds it."""
     problem = state.problem
-    ceiling = {"cost": problem.ceiling_usd, "time": problem.ceiling_s}.get(problem.kind)
+    ceiling = {"cost": problem.ceiling_usd, "time": problem.ceiling_s}.get(problem.kind, problem.goal.known)
     if ceiling is not None:
         bounded = ceiling[state.open & np.isfinite(ceiling)]
         if len(bounded):
             return float(bounded.max())
     worst = state.worst
-    return 1.0 if np.isnan(worst) else worst + abs(worst)
+    if np.isnan(worst):  # nothing was reported yet: whatever is predicted
+        worst = float(prediction.objective(problem)[0].max()) if problem.kind == "metric" else 0.5
+    return worst + abs(worst)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _OwnLimits:
+    """Limits on the one quantity that the objective learns, as limits on the objective itself `[q]`."""
+
+    metric: str
+    low: FloatArray
+    high: FloatArray
+
+
+def _own_limits(problem: Problem) -> _OwnLimits | None:
+    """None where the objective learns no single metric as a power, or it has no limit."""
+    formula = problem.goal.formula
+    monomial = None if formula is None else formula.monomial
+    exponents = {problem.objective.metric: 1.0} if formula is None else {} if monomial is None else monomial.exponents
+    names = [name for name in exponents if name not in ("time", "cost")]
+    limits = [each for each in problem.constraints if each.metric in names]
+    if len(exponents) != 1 or not limits:
+        return None
+    ((name, power),) = exponents.items()
+    factor = np.ones(1) if monomial is None else monomial.factor
+    low, high = np.full(len(problem.space), -np.inf), np.full(len(problem.space), np.inf)
+    for each in limits:
+        with np.errstate(divide="ignore"):
+            bound = factor * (each.bound if power == 1.0 else np.power(max(each.bound, 0.0), power))
+        if each.at_least == (power > 0):
+            low = np.maximum(low, bound)
+        else:
+            high = np.minimum(high, bound)
+    return _OwnLimits(name, low, high)
 
 
 def _likely_ceiling(prediction: Prediction, state: State) -> FloatArray:
@@ -166,7 +217,7 @@ def _likely_ceiling(prediction: Prediction, state: State) -> FloatArray:
     problem = state.problem
     ceiling = {"cost": problem.ceiling_usd, "time": problem.ceiling_s}.get(problem.kind)
     if ceiling is None or not np.isfinite(ceiling).all():
-        return np.full(len(state), _ceiling_value(state))
+        return np.full(len(state), _ceiling_value(prediction, state))
     probability = np.where(state.open_in_each(), prediction.feasible(problem), -1.0)
     even = np.where(probability >= 0.5, ceiling, np.inf).min(axis=1)
     return np.asarray(np.where(np.isfinite(even), even, ceiling[probability.argmax(axis=1)]))

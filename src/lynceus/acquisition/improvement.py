@@ -38,6 +38,28 @@ def truncated_improvement(prediction: Distribution, best: Numbers, ceiling: Numb
     return np.maximum(prediction.truncated_put(best, np.minimum(best, ceiling)), 0.0)
 
 
+def improvement_within(
+    prediction: Distribution, best: Numbers, low: Numbers, high: Numbers, *, maximise: bool = False
+) -> FloatArray:
+    """E[(best - Y)⁺ 1{low <= Y <= high}]: improvement that counts only between limits on the same quantity.
+
+    `maximise`: E[(Y - best)⁺ 1{…}]. With P(x) = E[(best - Y) 1{Y <= x}], a truncated put, both are differences of two P.
+
+    >>> from lynceus.models.distribution import Normal
+    >>> improvement_within(Normal(5.0, 0.0), 7.0, np.array([-np.inf, 6.0]), np.inf)
+    array([2., 0.])
+    >>> float(improvement_within(Normal(5.0, 0.0), 4.0, -np.inf, np.inf, maximise=True))
+    1.0
+    """
+    unlimited = bool(np.all(np.isneginf(low)) and np.all(np.isposinf(high)))
+    if unlimited:
+        return prediction.call(best) if maximise else prediction.put(best)
+    start, end = (np.maximum(low, best), high) if maximise else (low, np.minimum(high, best))
+    until = prediction.truncated_put(best, np.maximum(start, end))
+    before = np.where(np.isneginf(start), 0.0, prediction.truncated_put(best, start))
+    return np.maximum(before - until if maximise else until - before, 0.0)
+
+
 def billed_improvement(
     seconds: Distribution,
     best: Numbers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from lynceus.analysis.limit_chances import LimitChance, limit_chances
 from lynceus.analysis.predictions import explaining_policy, hypothetical_policy, predict
 from lynceus.analysis.savings import (
     BaselineCost,
@@ -13,6 +14,7 @@ from lynceus.analysis.savings import (
     Uses,
     counted_uses,
     known_baseline,
+    predicted_use,
     savings,
     use_cost,
 )
@@ -64,6 +66,8 @@ class Answer:
     """Those of them that met every constraint."""
     probability: float
     """Chance that a run meets every constraint, by the model; NaN without a model."""
+    limits: tuple[LimitChance, ...]
+    """Each constraint with the chance that a run meets it, and what runs told of it."""
     reaches_confidence: bool
     """Whether every constraint is met with the confidence that it demands, and all of them more often than not. If not, no configuration
     is known that does: this is the nearest one."""
@@ -132,6 +136,7 @@ def answer(context: StudyContext, problem: Problem | None = None) -> Answer | No
         runs=len(finished),
         feasible_runs=sum(feasible),
         probability=found.probability,
+        limits=limit_chances(problem, found, finished),
         reaches_confidence=found.reaches_confidence,
         shortfall=None if found.reaches_confidence else shortfall_text(problem, found.row, found.probability),
         baseline=None if problem.baseline is None else problem.space.point(problem.baseline.row),
@@ -181,10 +186,10 @@ def _baseline_cost(problem: Problem, policy: Policy, known: Observations, seed: 
 
 
 def _predicted_cost(problem: Problem, known: Observations, prediction: Prediction, row: int) -> BaselineCost:
-    if problem.objective.per_unit is not None:
-        metric = prediction.metric(problem.metrics.index(problem.objective.metric))
-        middle = float(metric.expectation()[0, row])
-        low, high = (float(metric.quantile(share)[0, row]) for share in _ENDS)
+    if (use := predicted_use(problem, prediction)) is not None:
+        each, usd = use
+        values = (each.expectation(), *(each.quantile(share) for share in _ENDS))
+        middle, low, high = (usd * float(value[0, row]) for value in values)
     else:
         run = prediction.run()
         middle, low, high = (
@@ -193,7 +198,7 @@ def _predicted_cost(problem: Problem, known: Observations, prediction: Predictio
         if prediction.form != "cost":
             middle, low, high = (problem.cost(row, seconds) for seconds in (middle, low, high))
     stopped = [seen.outcome.seconds for seen in known if seen.row == row and seen.outcome.end is End.TIMEOUT]
-    if stopped and problem.objective.per_unit is None:  # it ran at least so long
+    if stopped and use is None:  # it ran at least so long
         least = problem.cost(row, max(stopped))
         low, high = max(low, least), max(high, least)
     return BaselineCost(min(max(middle, low), high), (low, high), "predicted")

@@ -182,7 +182,7 @@ def _believed(
 def _predicted(problem: Problem, constraint: Constraint, known: Observations, prediction: Prediction) -> FloatArray:
     """The predicted quantity of every configuration `[q]`."""
     if constraint.metric not in ("time", "cost"):
-        return prediction.mean[0, :, 1 + problem.metrics.index(constraint.metric)].copy()
+        return np.array(prediction.metric(problem.metrics.index(constraint.metric)).quantile(0.5)[0])
     seconds = np.asarray(predicted_times(prediction, problem), dtype=np.float64).copy()
     for seen in known:
         if seen.outcome.end is End.TIMEOUT:

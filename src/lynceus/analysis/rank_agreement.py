@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lynceus.problem.data_fraction import configurations
+from lynceus.problem.data_fraction import configurations, row_shares
 from lynceus.problem.problem import Problem
 from lynceus.trial.outcome import End, Observations
 
@@ -45,7 +45,7 @@ def rank_agreements(problem: Problem, observations: Observations) -> list[RankAg
     seen: dict[str, dict[float, dict[int, float]]] = {}
     for run in observations:
         if run.outcome.end is End.FINISHED:
-            fraction = float(problem.share[run.row])
+            fraction = float(row_shares(problem)[run.row])
             for name, value in (("time", run.outcome.seconds), *run.outcome.metrics.items()):
                 if name == "time" or name in problem.metrics:
                     seen.setdefault(name, {}).setdefault(fraction, {})[int(group[run.row])] = value

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from lynceus.problem.dollar_use import DollarUse, dollar_use
 from lynceus.problem.future_use import FutureUse, plural
 from lynceus.problem.problem import Problem
 from lynceus.trial.incumbents import median_runs
 from lynceus.trial.outcome import End, Observation, Observations
+
+if TYPE_CHECKING:
+    from lynceus.models.distribution import LogNormal, Normal
+    from lynceus.models.prediction import Prediction
 
 Basis = Literal["measured", "given", "predicted"]
 """How the cost of a baseline is known: a run of it finished, the user gave its time, or a model predicts it."""
@@ -67,15 +72,32 @@ class Savings:
     pays_back_interval_runs: Interval | None
 
 
+_RUN = DollarUse("run", 1.0)
+"""Uses are runs, whose cost is known whatever the objective."""
+
+
+def _use(problem: Problem) -> DollarUse:
+    """What counts as a use: a unit where the objective is dollars per unit, otherwise a run."""
+    found = None if problem.kind == "cost" else dollar_use(problem)
+    return _RUN if found is None or found.unit == "run" else found
+
+
+def predicted_use(problem: Problem, prediction: Prediction) -> tuple[Normal | LogNormal, float] | None:
+    """The distribution of an objective in dollars per unit `[b, q]`, and dollars of a use for 1 of it; None where runs count."""
+    use = _use(problem)
+    return None if use is _RUN else (prediction.reported_objective(problem), use.usd)
+
+
 def counted_uses(problem: Problem, future: FutureUse) -> Uses:
     """A future use with the unit that the objective counts in."""
-    unit = plural(problem.objective.per_unit or "run")
+    unit = plural(_use(problem).unit)
     return Uses(future.count, unit, future.per_month, future.months, assumed=problem.future is None)
 
 
 def use_cost(problem: Problem, cost_usd: float, value: float) -> float:
     """Dollars of a use of a configuration, from those of a run and its objective."""
-    return cost_usd if problem.objective.per_unit is None else value
+    use = _use(problem)
+    return cost_usd if use is _RUN else use.usd * value
 
 
 def known_baseline(problem: Problem, observations: Observations) -> BaselineCost:
@@ -86,7 +108,7 @@ def known_baseline(problem: Problem, observations: Observations) -> BaselineCost
     for seen in median_runs(tuple(seen for seen in observations if seen.row == row)):
         if seen.outcome.end is End.FINISHED and (usd := _seen_cost(problem, seen)) is not None:
             return BaselineCost(usd, basis="measured")
-    if runtime_s is not None and problem.objective.per_unit is None:
+    if runtime_s is not None and _use(problem) is _RUN:
         return BaselineCost(problem.cost(row, runtime_s), basis="given")
     return BaselineCost()
 
@@ -114,9 +136,12 @@ def savings(own_usd: float, baseline: BaselineCost, uses: Uses, spent_usd: float
 
 
 def _seen_cost(problem: Problem, seen: Observation) -> float | None:
-    if problem.objective.per_unit is None:
+    use = _use(problem)
+    if use is _RUN:
         return problem.cost(seen.row, seen.outcome.seconds)
-    return seen.outcome.metrics.get(problem.objective.metric)
+    if not problem.goal.told_by(seen.outcome.metrics):
+        return None
+    return use.usd * problem.value(seen.row, seen.outcome.seconds, seen.outcome.metrics)
 
 
 def _share(own_usd: float, baseline_usd: float) -> float:

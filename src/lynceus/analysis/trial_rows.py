@@ -12,7 +12,7 @@ from typing import Any
 
 from lynceus.problem.problem import Problem
 from lynceus.study.view import StudyView
-from lynceus.trial.outcome import End, Observation
+from lynceus.trial.outcome import End, Observation, Outcome
 from lynceus.trial.record import OpenRun
 from lynceus.trial.trial import STATES, TrialState
 
@@ -40,6 +40,8 @@ class TrialRow:
     runtime_s: float | None = None
     cost_usd: float | None = None
     """Dollars of a production run; None for runs that did not finish."""
+    value: float | None = None
+    """The objective in its own unit and sign; None for runs that did not finish, or did not report it."""
     charged_usd: float | None = None
     """What this trial was charged."""
     keeps_constraints: bool | None = None
@@ -51,6 +53,13 @@ class TrialRow:
     """When it was started, UTC in ISO 8601, as the storage's clock told; None if that is not known, as for imported ones."""
     ended: str | None = None
     """When its end was recorded; None while it runs."""
+    peak_memory_bytes: float | None = None
+    """The most memory that it held; this and the next three are None where no supervisor measured them."""
+    cpus_used: float | None = None
+    """Processors that it kept busy on average."""
+    read_bytes: float | None = None
+    """Read from disks."""
+    written_bytes: float | None = None
 
 
 def all_trials(study: StudyView) -> list[Observation | OpenRun]:
@@ -85,13 +94,37 @@ def trial_row(problem: Problem, trial: Observation | OpenRun) -> TrialRow:
         None if outcome.reason is None else str(outcome.reason),
         outcome.seconds,
         problem.cost(row, outcome.seconds) if done else None,
+        objective_value(problem, trial),
         outcome.charged_usd,
         problem.meets_constraints(row, outcome.seconds, outcome.metrics) if done else None,
         dict(outcome.metrics),
         outcome.detail,
         _moment(trial.started_s),
         _moment(trial.ended_s),
+        *used(outcome).values(),
     )
+
+
+def objective_value(problem: Problem, seen: Observation) -> float | None:
+    """The objective of a finished run in its own unit and sign; None where there is none."""
+    outcome = seen.outcome
+    if outcome.end is not End.FINISHED or not problem.goal.told_by(outcome.metrics):
+        return None
+    value = problem.objective.sign * problem.value(seen.row, outcome.seconds, outcome.metrics)
+    return None if math.isnan(value) else value
+
+
+def used(outcome: Outcome) -> dict[str, float | None]:
+    """What a run used of its machine, by the names of a trial's row."""
+    usage = outcome.usage
+    if usage is None:
+        return dict.fromkeys(("peak_memory_bytes", "cpus_used", "read_bytes", "written_bytes"))
+    return {
+        "peak_memory_bytes": usage.peak_memory_bytes,
+        "cpus_used": usage.cpus(outcome.seconds),
+        "read_bytes": usage.read_bytes,
+        "written_bytes": usage.written_bytes,
+    }
 
 
 def _moment(since_epoch_s: float | None) -> str | None:

@@ -184,4 +184,10 @@ def _certainty(problem: Problem, found: Answer) -> str:
     )
     if math.isnan(found.probability):
         return seen
-    return f"{seen}; the model predicts a {percent(found.probability)} chance that a run meets every constraint"
+    each = "" if len(found.limits) < 2 else f" ({_chances(found)})"
+    return f"{seen}; the model predicts a {percent(found.probability)} chance that a run meets every constraint{each}"
+
+
+def _chances(found: Answer) -> str:
+    """The chance of every limit by itself."""
+    return ", ".join(f"{one.constraint}: {percent(one.chance)}" for one in found.limits if not math.isnan(one.chance))

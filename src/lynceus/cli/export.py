@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +15,7 @@ from lynceus.cli.output import echo, is_piped, json_text, print_data, write_file
 from lynceus.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from lynceus.jobfile.prepared_study import PreparedStudy
     from lynceus.library.open_study import OpenStudy
     from lynceus.study.view import StudyView
 
@@ -27,6 +30,9 @@ class Target(enum.StrEnum):
     ENV = "env"
     SPARK = "spark"
     SHELL = "shell"
+    VLLM = "vllm"
+    SKYSERVE = "skyserve"
+    KUBERNETES = "kubernetes"
 
 
 def export(
@@ -38,22 +44,30 @@ def export(
             "--output",
             "-o",
             metavar=f"[{'|'.join(Target)}]",
-            help="The format: all trials (csv, parquet, json) or the best configuration (shell, env, skypilot, spark).",
+            help="The format: all trials (csv, parquet, json), the best configuration (shell, env, skypilot, spark), or the best server "
+            "(vllm, skyserve, kubernetes).",
         ),
     ] = Target.CSV,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", help="Where to write; standard output by default.")
     ] = None,
     deadline: Annotated[str | None, typer.Option(help="The best configuration for another deadline.")] = None,
+    image: Annotated[
+        str | None, typer.Option(help="With --to kubernetes: the container image that has the server.")
+    ] = None,
     storage: StorageOption = None,
 ) -> None:
     """Write all trials of a study, or its best configuration in the format of another tool."""
     target = _target(to)
+    if image is not None and target is not Target.KUBERNETES:
+        raise InputError(
+            f"export: --image names the image of a Kubernetes manifest; {target} has none, so leave it out."
+        )
     if target is Target.PARQUET and file is None and not is_piped():
         raise InputError("export: a Parquet file cannot be printed; say where to write it with --file trials.parquet.")
     one = named_study(study, storage)
     trials = target in (Target.CSV, Target.PARQUET, Target.JSON)
-    data = _trials(one.study, target) if trials else _winner(one, target, deadline)
+    data = _trials(one.study, target) if trials else _winner(one, target, deadline, image)
     if file is None:
         print_data(data)
         return
@@ -100,9 +114,10 @@ def _parquet(study: StudyView) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _winner(one: OpenStudy, to: Target, deadline: str | None) -> bytes:
+def _winner(one: OpenStudy, to: Target, deadline: str | None, image: str | None) -> bytes:
     from lynceus.analysis.answer import answer
     from lynceus.analysis.whatif import with_deadline
+    from lynceus.jobfile.deployment_export import kubernetes_manifest, skypilot_service, vllm_arguments
     from lynceus.jobfile.winner_export import env_file, shell_line, skypilot_task, spark_defaults
     from lynceus.library.study_context import study_context
     from lynceus.problem.units import parse_duration
@@ -116,10 +131,13 @@ def _winner(one: OpenStudy, to: Target, deadline: str | None) -> bytes:
             f"study {one.name!r}: no configuration is known to meet the constraints, so there is none to export; "
             "let it run more trials."
         )
-    write = {
+    write: dict[Target, Callable[[PreparedStudy, int, str], str]] = {
         Target.SHELL: shell_line,
         Target.ENV: env_file,
         Target.SKYPILOT: skypilot_task,
         Target.SPARK: spark_defaults,
-    }[to]
-    return write(one.prepared, found.row, f"{one.name}: {found.cost_basis}").encode()
+        Target.VLLM: vllm_arguments,
+        Target.SKYSERVE: skypilot_service,
+        Target.KUBERNETES: partial(kubernetes_manifest, image=image),
+    }
+    return write[to](one.prepared, found.row, f"{one.name}: {found.cost_basis}").encode()

@@ -29,14 +29,31 @@ def init(
     deadline: Annotated[str, typer.Option(help="The longest that a production run may take.")] = "10m",
     budget: Annotated[str, typer.Option(help="Dollars for the whole search.")] = "1 USD",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            help="Start from a job file for vllm, sglang, triton, torchserve or training instead of questions."
+        ),
+    ] = None,
 ) -> None:
-    """Write a commented job file from a few questions."""
-    from lynceus.jobfile.init_template import Answers, job_template
+    """Write a commented job file from a few questions, or from a template."""
+    from lynceus.jobfile.init_template import Answers, job_template, named_template
     from lynceus.jobfile.job import Job
     from lynceus.jobfile.prepared_study import prepare
 
     if file.exists() and not force:
         raise InputError(f"{file}: the file exists already; choose another name, or replace it with --force.")
+
+    if template is not None:
+        if command or parameter or price:
+            raise InputError(
+                "--template is a whole job file; leave out --command, --parameter and --price, and edit the file."
+            )
+        text = named_template(template, None if name == "my-job" else name)
+        Job.parse(text, file.resolve().parent, str(file))
+        write_file(file, text.encode())
+        echo(f"Wrote {file}. Edit model, prices and limits, then run: lynceus check {file}, and: lynceus run {file}")
+        return
 
     def check(answers: Answers) -> None:
         prepare(Job.parse(job_template(answers), file.resolve().parent, str(file)))

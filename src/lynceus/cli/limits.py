@@ -40,7 +40,7 @@ def given_limits(
             Constraint("time", _positive(parse_duration(deadline, "--deadline")), confidence=next(present, None))
         )
     try:
-        found += [Constraint.parse(text) for text in constraints or ()]
+        found += [Constraint.parse(text, study.problem.units) for text in constraints or ()]
         for some in [found] if together else [[one] for one in found]:
             new_limits(study, some)
     except InputError as error:

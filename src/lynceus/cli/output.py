@@ -140,9 +140,9 @@ def objective_text(objective: str | None, value: float | None) -> str:
 
     if value is None or objective is None or math.isnan(value):
         return "—"
-    if objective.endswith(" cost"):
+    if objective == "minimize cost":
         return format_money(value)
-    return format_duration(value) if objective.endswith(" time") else format_metric(value)
+    return format_duration(value) if objective == "minimize time" else format_metric(value)
 
 
 def percent(share: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
     from lynceus.replay.campaign import Campaign
     from lynceus.replay.run import Replay
     from lynceus.replay.summary import Level, Quantiles, Summary
+
+
+class Noise(StrEnum):
+    """How runs of one configuration differ."""
+
+    NONE = "none"
+    MEASURED = "measured"
 
 
 def replay(
@@ -35,6 +43,9 @@ def replay(
     first_seed: Annotated[int, typer.Option(min=0, max=2**62, help="The first random seed.")] = 0,
     workers: Annotated[int, typer.Option(help="Processes.")] = 1,
     parallel: Annotated[int, typer.Option(help="Trials that run at the same time.")] = 1,
+    noise: Annotated[
+        Noise, typer.Option(help="Whether a run takes the time of its row, or one of its measured repeats.")
+    ] = Noise.NONE,
     to_end: Annotated[
         bool, typer.Option("--to-end", help="Continue after the optimum was run, until the policy stops.")
     ] = False,
@@ -55,7 +66,7 @@ def replay(
         )
     chosen = tuple(_policy(name, lookahead, timeout) for name in policy or ["lynceus"])
     job = load_job(spec, deadline_quantile=deadline_quantile, budget=budget)
-    campaign = Campaign(job, chosen, seeds, "end" if to_end else "optimum", parallel, first_seed)
+    campaign = Campaign(job, chosen, seeds, "end" if to_end else "optimum", parallel, first_seed, noise.value)
     with _trace_file(trace, campaign) as keep, _progress_bars(campaign) as progress:
         replays = run_campaign(campaign, workers, progress)
         keep(replays)

@@ -71,6 +71,7 @@ def _print_rows(rows: Sequence[TrialRow]) -> None:
     from lynceus.problem.units import format_metric
 
     metrics = sorted({name for row in rows for name in row.metrics})
+    measured = any(row.peak_memory_bytes is not None for row in rows)
     out = console()
     wide = out.width >= NARROW_COLUMNS
     table = Table()
@@ -78,7 +79,7 @@ def _print_rows(rows: Sequence[TrialRow]) -> None:
     table.add_column("configuration", min_width=PARAMS_COLUMNS)
     for heading in ("state", "time", "charged", "cost of a run" if wide else "cost", "feasible" if wide else "ok"):
         table.add_column(heading, no_wrap=True)
-    for heading in (*metrics, *(["why"] if wide else [])):
+    for heading in (*(["memory"] if measured and wide else []), *metrics, *(["why"] if wide else [])):
         table.add_column(safe(heading))
     for row in rows:
         table.add_row(
@@ -87,6 +88,7 @@ def _print_rows(rows: Sequence[TrialRow]) -> None:
             f"[{_COLOURS[row.state]}]{row.state + (f' ({row.reason})' if row.reason else '')}[/]",
             *_numbers(row),
             {None: "", True: "yes", False: "no"}[row.keeps_constraints],
+            *([_memory(row)] if measured and wide else []),
             *(format_metric(row.metrics[name]) if name in row.metrics else "" for name in metrics),
             *([safe(row.detail or row.why)] if wide else []),
         )
@@ -102,3 +104,10 @@ def _numbers(row: TrialRow) -> tuple[str, str, str]:
         "" if row.charged_usd is None else format_money(row.charged_usd),
         "" if row.cost_usd is None else format_money(row.cost_usd),
     )
+
+
+def _memory(row: TrialRow) -> str:
+    """The most memory that the trial held; empty where it is not known."""
+    from lynceus.problem.units import format_bytes
+
+    return "" if row.peak_memory_bytes is None else format_bytes(row.peak_memory_bytes)

@@ -56,7 +56,7 @@ def print_answers(out: Console, objective: str, answers: Sequence[WhatIf]) -> No
     """Print one row per changed problem."""
     from rich.table import Table
 
-    metric = objective.split()[-1]
+    metric = objective.split(maxsplit=1)[1]
     own_column = [] if metric in ("cost", "time") else [metric]  # cost and time have their columns already
     table = Table(
         "if", "best known", *map(safe, own_column), "time", "cost of a run", "feasible", "perhaps better, not tried"

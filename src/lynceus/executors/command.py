@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from lynceus.errors import InputError, shown
 from lynceus.executors.placeholders import as_text, fill
+from lynceus.executors.serve import Serve
 from lynceus.executors.shell_text import fill_script
 from lynceus.executors.supervisor.files import PARAMS
 from lynceus.executors.supervisor.process_tree import RUN_VARIABLE
@@ -78,6 +79,19 @@ class Scratch:
 
 
 @dataclass(frozen=True)
+class Target:
+    """A value that a metric has to reach while a run trains; a run whose learning curve says that it will not is stopped."""
+
+    metric: str
+    bound: float
+    at_least: bool
+    end_s: float | None
+    """The longest useful run, seconds; None: the run's own end or timeout."""
+    error_rate: float
+    """The chance of stopping a run that would have reached it."""
+
+
+@dataclass(frozen=True)
 class JobCommand:
     """What to run for every configuration."""
 
@@ -100,6 +114,10 @@ class JobCommand:
     """Parameters that some configurations lack; a run without them finds no variable of that name, whoever set one."""
     scratch: Scratch = Scratch()
     """The directory that each run has for itself."""
+    targets: tuple[Target, ...] = ()
+    """Stop runs that will not reach one of them."""
+    serve: Serve | None = None
+    """How the server that `run` starts is measured; None: `run` is the whole job."""
 
     def __post_init__(self) -> None:
         if not self.run or (not isinstance(self.run, str) and not self.run[0]):

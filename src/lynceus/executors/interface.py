@@ -6,9 +6,10 @@ import enum
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from lynceus.errors import InfrastructureError
+from lynceus.problem.objective import Constraint
 from lynceus.trial.outcome import Outcome
 
 
@@ -19,6 +20,9 @@ class LostRunError(InfrastructureError):
         super().__init__(message)
         self.ran_s = ran_s
         """Seconds that the run is known to have lasted; None if nothing is known."""
+
+
+EndsWhen = Literal["never", "broken", "clear"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,10 @@ class Request:
     """Whether machines are started for this run."""
     identity: str = ""
     """Distinguishes studies of the same name."""
+    limits: tuple[Constraint, ...] = ()
+    """Limits on statistics of what the job streams."""
+    ends_when: EndsWhen = "never"
+    """Whether the run ends as soon as one of these limits is broken beyond doubt, or also once all are met beyond doubt."""
 
 
 class Executor(Protocol):

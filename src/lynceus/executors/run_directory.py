@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from lynceus.errors import InfrastructureError
-from lynceus.executors.command import SCRIPT, JobCommand, arguments, write_params
+from lynceus.executors.command import SCRIPT, JobCommand, Target, arguments, write_params
 from lynceus.executors.databases_in_use import open_databases
 from lynceus.executors.interface import LostRunError, OwnedResource, Request, ResourceKind
 from lynceus.executors.resources import Resources
+from lynceus.executors.serve import serve_record, with_unit_costs
 from lynceus.executors.supervisor import files, limits, scratch
 from lynceus.executors.supervisor.ending import end_by_force, running_runs
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord
@@ -29,6 +30,7 @@ from lynceus.executors.supervisor.status import is_supervised, read_outcome
 from lynceus.problem.problem import Problem
 from lynceus.trial.outcome import End, FailureReason, Outcome
 from lynceus.trial.text import clean_line, clean_name
+from lynceus.trial.usage import Usage
 
 SHIPPED = (files.REQUEST, files.PARAMS, SCRIPT)
 """The files that a node needs; the script exists only if the job is one."""
@@ -83,6 +85,7 @@ def _record(
     request: Request, job: JobCommand, directory: Path, resources: Resources, cwd: str | None
 ) -> dict[str, Any]:
     argv, script = arguments(job, request.params, directory)
+    served = None if job.serve is None else serve_record(job.serve, request.params, shell=job.shell)
     return {
         "v": 1,
         "run": secrets.token_hex(8),
@@ -100,9 +103,23 @@ def _record(
         "grace_s": job.grace_s,
         "output_bytes": job.output_bytes,
         "patterns": dict(job.metrics),
+        "limits": [{"name": one.metric, "bound": one.bound, "at_least": one.at_least} for one in request.limits],
+        "ends_when": request.ends_when,
         "cpus": resources.cpus,
         "memory_bytes": resources.memory_bytes,
         "scratch": _scratch(job, directory),
+        **({} if served is None else {"serve": served}),
+        **({"curves": [_curve(one) for one in job.targets]} if job.targets else {}),
+    }
+
+
+def _curve(target: Target) -> dict[str, Any]:
+    return {
+        "metric": target.metric,
+        "target": target.bound,
+        "above": target.at_least,
+        "end_s": target.end_s,
+        "error_rate": target.error_rate,
     }
 
 
@@ -160,6 +177,9 @@ def to_outcome(problem: Problem, request: Mapping[str, Any], record: OutcomeReco
     for name in ("seconds", "stopping_s"):
         if not 0.0 <= (value := float(record.get(name, 0.0))) < math.inf:  # type: ignore[arg-type]
             raise ValueError(f"its outcome.json says that {name} is {value!r}, which makes no sense")
+    price = float(problem.price[request["row"]])
+    if request.get("serve"):
+        metrics = with_unit_costs(metrics, price)
     timeout_s = math.inf if request["cap_s"] is None else request["cap_s"]
     if end is End.FINISHED and record["seconds"] > timeout_s:
         end = End.TIMEOUT
@@ -169,7 +189,6 @@ def to_outcome(problem: Problem, request: Mapping[str, Any], record: OutcomeReco
         end, reason = End.FAILED, "job"
         detail = "; ".join(filter(None, [f"the job finished but did not report {', '.join(missing)}", detail]))
     seconds = max(record["seconds"], 1e-6 if end is not End.FAILED else 0.0)
-    price = float(problem.price[request["row"]])
     charged_s = seconds + record.get("stopping_s", 0.0) + extra_s
     charged_usd = problem.billing.charge(charged_s, price, boots=request["boots"])
     return Outcome(
@@ -180,6 +199,7 @@ def to_outcome(problem: Problem, request: Mapping[str, Any], record: OutcomeReco
         tuple((moment, progress) for moment, progress in record["trace"]),
         FailureReason(str(reason)) if end is End.FAILED else None,
         detail,
+        usage=Usage.read(record.get("usage")),
     )
 
 

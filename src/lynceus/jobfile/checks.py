@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import PurePosixPath
 
 from lynceus.errors import InputError, did_you_mean
 from lynceus.executors.command import check_pattern, variable
+from lynceus.executors.serve import NAMES
 from lynceus.executors.shell_text import fill_script
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.scratch import check_scratch
 from lynceus.jobfile.secrets import secret_value, secrets_of
 from lynceus.jobfile.variables import SHELLS
-from lynceus.problem.objective import COST_WORDS, TIME_WORDS
+from lynceus.problem.formula import PRICE, QUANTITY_WORDS
+from lynceus.problem.goal import refuse_price
+from lynceus.problem.objective import Objective
 from lynceus.problem.problem import Problem
 from lynceus.space.parameter import Parameter
 from lynceus.space.table import Space
@@ -48,30 +51,43 @@ def check_runnable(job: Job) -> None:
 
 def check_program(job: Job) -> None:
     """Refuse a program that this machine does not have, where trials run here: every trial would fail."""
-    if (program := _missing_program(job)) is not None:
-        with job.at("run"):
-            raise InputError(f"there is no program {program!r} on this machine; install it, or correct run.")
+    for path, program in _missing_programs(job):
+        with job.at(*path):
+            raise InputError(
+                f"there is no program {program!r} on this machine; install it, or correct {'.'.join(path)}."
+            )
 
 
 def program_notes(job: Job) -> list[str]:
     """A note about a program that this machine does not have: the job file may be for another one."""
-    program = _missing_program(job)
-    return [] if program is None else [f"run: there is no program {program!r} on this machine, so it cannot run here."]
+    return [
+        f"{'.'.join(path)}: there is no program {program!r} on this machine, so it cannot run here."
+        for path, program in _missing_programs(job)
+    ]
 
 
-def _missing_program(job: Job) -> str | None:
-    """The program, if trials would run here without it.
+def _missing_programs(job: Job) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The field and the name of each program that trials would lack if they ran here.
 
     Not where `setup` may install it, and not relative paths, which depend on the folder of a trial.
     """
-    run, envs = job.spec.run, job.spec.envs
-    if job.spec.executor.kind != "local" or not isinstance(run, list) or job.spec.setup is not None:
-        return None
-    program, path = run[0], envs.get("PATH", os.environ.get("PATH", os.defpath))
-    relative = "/" in program and not program.startswith("/")
-    if relative or "${" in program + path or "PATH" in job.spec.secrets or shutil.which(program, path=path):
-        return None
-    return program
+    path = job.spec.envs.get("PATH", os.environ.get("PATH", os.defpath))
+    if job.spec.executor.kind != "local" or job.spec.setup is not None or "PATH" in job.spec.secrets:
+        return
+    for field, command in commands_of(job):
+        program = "" if isinstance(command, str) else command[0]
+        relative = "/" in program and not program.startswith("/")
+        if program and not relative and "${" not in program + path and not shutil.which(program, path=path):
+            yield field, program
+
+
+def commands_of(job: Job) -> Iterator[tuple[tuple[str, ...], str | tuple[str, ...]]]:
+    """The commands of a trial and where they stand: the job, or a server and perhaps what drives load."""
+    if job.has_command:
+        yield job.command_field, job.command
+    load = None if job.spec.serve is None else job.spec.serve.load.command
+    if load is not None:
+        yield ("serve", "load", "command"), load if isinstance(load, str) else tuple(load)
 
 
 def check_objective(job: Job) -> None:
@@ -80,8 +96,10 @@ def check_objective(job: Job) -> None:
     Only for new studies: one that began with such an objective can continue.
     """
     objective = job.spec.objective.strip()
-    known = [*TIME_WORDS, *COST_WORDS, *job.spec.metrics]
-    if " " in objective or objective in known:
+    with job.at("space"):
+        refuse_price(job.spec.space)
+    known = [*QUANTITY_WORDS, PRICE, *job.spec.metrics, *job.spec.space, *job.spec.derived]
+    if " " in objective or objective in known or Objective.parse(objective).is_formula:
         return
     with job.at("objective"):
         hint = did_you_mean(objective, known) or f" Known are {', '.join(['cost', 'time', *job.spec.metrics])}."
@@ -95,20 +113,26 @@ def check_commands(job: Job, space: Space) -> None:
     """Refuse placeholders without a value, and settings that contradict each other."""
     spec = job.spec
     parameters = {parameter.name: parameter for parameter in space.parameters}
-    texts: dict[tuple[str | int, ...], str] = {("envs", name): value for name, value in spec.envs.items()}
-    if isinstance(spec.run, list):
-        texts |= {("run", place): value for place, value in enumerate(spec.run)}
-    elif spec.run is not None and spec.shell:
-        texts[("run",)] = spec.run
-    shell_texts = _shell_texts(spec.run) if isinstance(spec.run, list) else frozenset()
-    for path, text in texts.items():
-        with job.at(*path):
-            if path[0] == "run" and path[-1] in shell_texts:
-                _check_unquoted(text, parameters)
-            _check_placeholders(text, parameters, strict=path != ("run",))
-            if path[0] == "run" and isinstance(spec.run, list):
-                _check_shell_variables(text, parameters.keys() - spec.envs.keys() - spec.secrets.keys())
-    _check_script(job, parameters)
+    for name, value in spec.envs.items():
+        with job.at("envs", name):
+            check_placeholders(value, parameters)
+    unset = parameters.keys() - spec.envs.keys() - spec.secrets.keys()
+    for field, command in commands_of(job):
+        given = NAMES if field[0] == "serve" else ()
+        if isinstance(command, str):
+            with job.at(*field):
+                _check_script(command, parameters, shell=spec.shell)
+            continue
+        shell_texts = _shell_texts(command)
+        for place, text in enumerate(command):
+            with job.at(*field, place):
+                if place in shell_texts:
+                    _check_unquoted(text, parameters)
+                check_placeholders(text, parameters, given)
+                _check_shell_variables(text, unset)
+        if spec.shell:
+            with job.at(*field):
+                raise InputError(f"shell: true needs a script; write {'.'.join(field)} as one string, or remove shell.")
     for name in spec.envs.keys() & spec.secrets.keys():
         with job.at("secrets", name):
             raise InputError(f"{name} is also in envs; keep one of them.")
@@ -123,46 +147,63 @@ def check_workdir(job: Job) -> None:
 
 def check_metrics(job: Job) -> None:
     """Refuse regular expressions that cannot give one number."""
-    for name, pattern in job.spec.metrics.items():
+    for name, section in job.spec.metrics.items():
         with job.at("metrics", name):
-            check_pattern(pattern)
+            if section.pattern is not None:
+                check_pattern(section.pattern)
+            refuse_price([name])
             if name in ("time", "cost", "runtime"):
                 raise InputError(f"Lynceus measures {name} itself; give the metric another name.")
+
+
+def check_hopeless(job: Job, problem: Problem) -> None:
+    """Refuse to look for hopeless runs where no metric has a limit."""
+    with job.at("trial", "stop_hopeless"):
+        limited = [one for one in problem.constraints if one.metric not in ("time", "cost")]
+        if job.spec.trial.stop_hopeless is not None and not limited:
+            raise InputError(
+                "no constraint limits a reported metric, so no run can miss one; add one such as 'accuracy >= 0.9', or remove it."
+            )
 
 
 def metric_notes(job: Job, problem: Problem) -> list[str]:
     """Notes about metrics that look misspelt. Undeclared metrics are allowed: a job may report them in its result file."""
     declared = job.spec.metrics
+    known = [*declared, *QUANTITY_WORDS]
+    if problem.goal.formula is not None:
+        known += [PRICE, *problem.space.columns]
     return [
         f"{name!r} in objective or constraints is taken for a metric that the job reports.{hint}"
         for name in problem.metrics
-        if name not in declared and (hint := did_you_mean(name, [*declared, *TIME_WORDS, *COST_WORDS]))
+        if name not in declared and (hint := did_you_mean(name, known))
     ]
 
 
-def _check_script(job: Job, parameters: Mapping[str, Parameter]) -> None:
-    run, shell = job.spec.run, job.spec.shell
-    with job.at("run"):
-        if isinstance(run, list) and shell:
-            raise InputError("shell: true needs a script; write run as one string, or remove shell.")
-        if isinstance(run, str) and shell:
-            fill_script(run, dict.fromkeys(parameters, ""))  # refuses places where no value can be quoted
-        if isinstance(run, str) and not shell:
-            for name in parameters:
-                if f"${{{name}}}" in run and not name.isidentifier():
-                    raise InputError(
-                        f'a shell cannot read ${{{name}}} as that parameter; write "${variable(name)}" in the script.'
-                    )
+def _check_script(run: str, parameters: Mapping[str, Parameter], *, shell: bool) -> None:
+    if shell:
+        fill_script(run, dict.fromkeys(parameters, ""))  # refuses places where no value can be quoted
+        _check_conditions(run, parameters)
+        return
+    for name in parameters:
+        if f"${{{name}}}" in run and not name.isidentifier():
+            raise InputError(
+                f'a shell cannot read ${{{name}}} as that parameter; write "${variable(name)}" in the script.'
+            )
 
 
-def _check_placeholders(text: str, parameters: Mapping[str, Parameter], *, strict: bool) -> None:
-    """Every `${name}` must name a parameter that always has a value; not `strict`: it may also be a shell variable."""
+def check_placeholders(text: str, parameters: Mapping[str, Parameter], given: Sequence[str] = ()) -> None:
+    """Every `${name}` must name a parameter that always has a value, or one of the values that are `given` besides."""
     for name in _PLACEHOLDER.findall(text):
-        if name not in parameters:
-            if strict:
-                hint = did_you_mean(name, parameters) or f" Parameters are {', '.join(parameters)}."
-                raise InputError(f"${{{name}}} is not a parameter of the space.{hint}")
-        elif parameters[name].when is not None:
+        if name not in parameters and name not in given:
+            hint = did_you_mean(name, [*parameters, *given]) or f" Parameters are {', '.join(parameters)}."
+            raise InputError(f"${{{name}}} is not a parameter of the space.{hint}")
+    _check_conditions(text, parameters)
+
+
+def _check_conditions(text: str, parameters: Mapping[str, Parameter]) -> None:
+    """No `${name}` may be a parameter that some configurations lack; other names of a script are shell variables."""
+    for name in _PLACEHOLDER.findall(text):
+        if name in parameters and parameters[name].when is not None:
             raise InputError(
                 f"${{{name}}} has no value where its condition {parameters[name].when!r} is false; "
                 f"let the job read {variable(name)} from its environment instead."

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from lynceus.executors.command import JobCommand, absent_variables, has_own_variable, variable
 from lynceus.executors.placeholders import PLACEHOLDER, as_text, fill
+from lynceus.executors.serve import DEFAULT_PORT
 from lynceus.executors.shell_text import fill_script
 from lynceus.jobfile.executor import job_command
 from lynceus.jobfile.job import Job
@@ -20,6 +21,8 @@ def command_line(job: Job, params: Mapping[str, object]) -> str:
     """What a user types to run a configuration by hand, in the job's working directory. Values are quoted; secrets are only referred to."""
     command = _command(job)
     assigned = {name: fill(text, params) for name, text in command.env.items()} | _values(command, params)
+    if isinstance(command.run, str) and not command.shell:
+        assigned |= {name: str(value) for name, value in served_at(job).items() if _reads(command, name)}
     words = [f"{name}={quoted(text)}" for name, text in assigned.items()]
     if absent := absent_variables(command, params):
         words = ["env", *(f"-u {name}" for name in absent), *words]
@@ -45,12 +48,20 @@ def without_variables(job: Job, params: Mapping[str, object]) -> str:
     """The command alone, for where its variables are set already: one command, which assignments can precede."""
     command = _command(job)
     if not isinstance(command.run, str):
-        return " ".join(quoted(fill(element, params)) for element in command.run)
+        return " ".join(quoted(fill(element, {**params, **served_at(job)})) for element in command.run)
     if command.shell:
-        return f"sh -c {quoted(fill_script(command.run, params).strip())}"
+        return f"sh -c {quoted(fill_script(command.run, {**params, **served_at(job)}).strip())}"
     if command.run.startswith("#!"):
         return with_interpreter(command.run)
     return f"sh -e -c {quoted(command.run.strip())}"
+
+
+def served_at(job: Job) -> dict[str, object]:
+    """Port and address of a server that is started by hand; empty for other jobs."""
+    if job.spec.serve is None:
+        return {}
+    port = job.spec.serve.port or DEFAULT_PORT
+    return {"port": port, "url": f"http://127.0.0.1:{port}"}
 
 
 def with_interpreter(script: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
 from lynceus.errors import InputError, hint
-from lynceus.executors.command import JobCommand, Scratch
+from lynceus.executors.command import JobCommand, Scratch, Target
 from lynceus.executors.interface import Executor, SupportsClose
 from lynceus.executors.plugin import ExecutorContext, Plugin
 from lynceus.executors.registry import executor_plugin
@@ -69,10 +71,24 @@ def executor_context(prepared: PreparedStudy, secrets: Mapping[str, str]) -> Exe
     job, setup = prepared.job, prepared.job.spec.setup
     return ExecutorContext(
         prepared.problem,
-        job_command(job, secrets),
+        replace(job_command(job, secrets), targets=targets_of(prepared)),
         run_root(job).resolve(),
         resources if limited else None,
         tuple(setup) if isinstance(setup, list) else setup,
+    )
+
+
+def targets_of(prepared: PreparedStudy) -> tuple[Target, ...]:
+    """The limits on reported metrics that a training has to reach, if the job file has hopeless runs stopped."""
+    error_rate = prepared.job.spec.trial.stop_hopeless
+    if error_rate is None:
+        return ()
+    problem = prepared.problem
+    end_s = problem.deadline_s if math.isfinite(problem.deadline_s) else None
+    return tuple(
+        Target(one.metric, one.bound, one.at_least, end_s, error_rate)
+        for one in problem.constraints
+        if one.metric not in ("time", "cost")
     )
 
 
@@ -85,8 +101,9 @@ def job_command(job: Job, secrets: Mapping[str, str]) -> JobCommand:
         workdir=job.workdir,
         env=spec.envs,
         secrets=secrets,
+        serve=None if spec.serve is None else spec.serve.serve(spec.seed),
         conditional=tuple(name for name, section in spec.space.items() if section.when is not None),
-        metrics=spec.metrics,
+        metrics=spec.patterns,
         grace_s=spec.trial.grace,
         scratch=Scratch(
             spec.trial.scratch, tuple(spec.trial.copy_), tuple(spec.trial.link), keep=spec.trial.keep_scratch

@@ -7,9 +7,11 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, did_you_mean
 
+_FOLDER = Path(__file__).parent / "templates"
 _RANGE = re.compile(r"\s*(-?\d+)\s*(?:\.\.|-|to)\s*(-?\d+)\s*")
 
 
@@ -45,6 +47,26 @@ def job_template(answers: Answers) -> str:
         deadline=answers.deadline,
         budget=answers.budget,
     )
+
+
+def template_names() -> list[str]:
+    """The job files that come with Lynceus, for well-known servers and for training.
+
+    >>> template_names()
+    ['sglang', 'torchserve', 'training', 'triton', 'vllm']
+    """
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+
+
+def named_template(template: str, name: str | None = None) -> str:
+    """A job file that comes with Lynceus; `name` replaces the name of its study."""
+    if template not in template_names():
+        known = ", ".join(template_names())
+        raise InputError(
+            f"--template is {template!r}; choose one of {known}.{did_you_mean(template, template_names())}"
+        )
+    text = (_FOLDER / f"{template}.yaml").read_text(encoding="utf-8")
+    return text if name is None else text.replace(f"\nname: {template}\n", f"\nname: {json.dumps(name)}\n", 1)
 
 
 def default_command(parameters: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from lynceus.jobfile.sections.job_file import JobFile
 from lynceus.jobfile.yaml.document import Document
 from lynceus.jobfile.yaml.lines import Tree
 from lynceus.prices.machines import Machines
+from lynceus.problem.history import PastJob
 from lynceus.trial.text import is_text
 
 _NO_COMMAND_0_1 = "echo 'This study has no command: programs ask for its trials and tell how they went.' >&2; exit 1"
@@ -34,6 +35,8 @@ class Job:
     """The machines that its resources match, with their prices; None before they were looked up."""
     table: Mapping[str, Sequence[Any]] | None = None
     """The columns of the catalog that its section `prices` names; None before it was read."""
+    past: tuple[PastJob, ...] | None = None
+    """The runs of the earlier jobs that its section `history` names; None before they were read."""
 
     @classmethod
     def read(cls, path: str | Path) -> Job:
@@ -51,7 +54,9 @@ class Job:
             raise InputError(f"{document.name}: the name of its folder is not UTF-8 text: {str(folder)!a}; rename it.")
         job = cls(document.check(JobFile), document, folder)
         if not job.has_command:
-            raise InputError(f"{document.at('run')}: the field 'run' is missing; add it.")
+            raise InputError(
+                f"{document.at('run')}: the field 'run' is missing; add it, or 'serve' for a server under load."
+            )
         return job
 
     @classmethod
@@ -72,6 +77,7 @@ class Job:
             Path(stored["folder"]),
             None if machines is None else Machines.from_record(machines),
             stored.get("prices"),
+            None if "history" not in stored else tuple(map(PastJob.of_record, stored["history"])),
         )
 
     def stored(self) -> dict[str, Any]:
@@ -81,6 +87,8 @@ class Job:
             values["machines"] = self.machines.record()
         if self.table is not None:
             values["prices"] = {name: list(cells) for name, cells in self.table.items()}
+        if self.past is not None:
+            values["history"] = [one.record() for one in self.past]
         # The round trip fails early on values that JSON cannot represent.
         plain: dict[str, Any] = json.loads(json.dumps(values))
         from lynceus.storage.sql.address import without_credentials  # with SQLAlchemy, which only storing needs
@@ -95,12 +103,17 @@ class Job:
     @property
     def has_command(self) -> bool:
         """Whether workers can run trials; otherwise programs ask for trials and report their results."""
-        return self.spec.run is not None
+        return self.spec.run is not None or self.spec.serve is not None
+
+    @property
+    def command_field(self) -> tuple[str, ...]:
+        """Where the command stands in the file."""
+        return ("run",) if self.spec.serve is None else ("serve", "command")
 
     @property
     def command(self) -> str | tuple[str, ...]:
-        """The script or the arguments of a trial."""
-        run = self.spec.run
+        """The script or the arguments of a trial; of its server, if it has one."""
+        run = self.spec.run if self.spec.serve is None else self.spec.serve.command
         if run is None:
             how = (
                 "continue it with that program, or start a study from a job file"

@@ -19,11 +19,14 @@ def job_schema() -> str:
 
 
 def _require_command(schema: dict[str, Any]) -> None:
-    """A file always names the command; only the server accepts jobs without one."""
+    """A file always names a command or a server; only the API accepts jobs without one."""
     run = schema["properties"]["run"]
     (command,) = [one for one in run.pop("anyOf") if one != {"type": "null"}]
     schema["properties"]["run"] = {**command, "description": run["description"], "title": run["title"]}
-    schema["required"] = [name for name in schema["properties"] if name in {*schema["required"], "run"}]
+    serve = schema["properties"]["serve"]
+    (section,) = [one for one in serve.pop("anyOf") if one != {"type": "null"}]
+    schema["properties"]["serve"] = {**section, "description": serve["description"]}
+    schema["oneOf"] = [{"required": ["run"]}, {"required": ["serve"]}]
 
 
 def _add_executors(schema: dict[str, Any]) -> None:

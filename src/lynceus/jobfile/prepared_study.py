@@ -10,12 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lynceus.errors import InputError, did_you_mean
-from lynceus.jobfile.checks import check_commands, check_metrics, check_workdir, metric_notes, program_notes
+from lynceus.jobfile.checks import (
+    check_commands,
+    check_hopeless,
+    check_metrics,
+    check_workdir,
+    metric_notes,
+    program_notes,
+)
 from lynceus.jobfile.executor import check_executor
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.machines import price_warnings
 from lynceus.jobfile.problem import problem_of, with_catalogs
 from lynceus.jobfile.scratch import check_scratch, scratch_notes
+from lynceus.jobfile.serve import check_prompts, check_serve
 from lynceus.jobfile.trial_limits import trial_limits
 from lynceus.jobfile.variables import check_parameter_names, misspelt_variables
 from lynceus.policy.policy import Policy
@@ -76,11 +84,14 @@ def prepare(job: Job, policy: str | None = None, *, to_run: bool = True) -> Prep
     job = with_catalogs(job)
     problem = problem_of(job)
     check_commands(job, problem.space)
+    check_serve(job, problem.space)
     if to_run:
         check_parameter_names(job, problem.space)
         check_workdir(job)
         check_scratch(job)
+        check_prompts(job)
     check_metrics(job)
+    check_hopeless(job, problem)
     check_executor(job, problem.space)
     return PreparedStudy(
         job,
@@ -113,10 +124,11 @@ def policy_of(job: Job, name: str | None = None) -> Policy:
         policy = compose(named, at=lambda *path: job.document.at("policy", *path))
     if trial.timeout != "auto":
         policy = replace(policy, timeout=timeouts[trial.timeout])
-    if trial.max_duration is not None:
-        policy = replace(
-            policy, timeout=Timeout(AtMost(trial.max_duration, policy.timeout.rule), policy.timeout.censored)
-        )
+    longest_s = trial.max_duration
+    if longest_s is None and job.spec.serve is not None:  # a measurement is over then, however the server behaves
+        longest_s = job.spec.serve.serve(job.spec.seed).longest_s
+    if longest_s is not None:
+        policy = replace(policy, timeout=Timeout(AtMost(longest_s, policy.timeout.rule), policy.timeout.censored))
     return policy
 
 

@@ -32,17 +32,18 @@ def problem_of(job: Job) -> Problem:
     space, spec = space_of(job), job.spec
     with job.at("objective"):
         objective = Objective.parse(spec.objective)
+        _ = Problem(space, objective).goal.formula  # its mistakes belong to this field
     constraints = []
     for place, text in enumerate(spec.constraints):
         with job.at("constraints", place):
-            constraints.append(Constraint.parse(text))
+            constraints.append(Constraint.parse(text, spec.units))
     with job.at("budget"):
         usd = math.inf if spec.budget.cost is None else spec.budget.cost
         budget = Budget(usd, spec.budget.max_trials, spec.budget.wall_clock)
     # Where a program runs the trials itself, there is no process of ours that could go on after its timeout.
     billing = replace(spec.billing.billing(), grace_s=spec.trial.grace if job.has_command else 0.0)
     with job.at("billing", "warm"):
-        problem = Problem(space, objective, tuple(constraints), budget, billing)
+        problem = Problem(space, objective, tuple(constraints), budget, billing, units=spec.units)
     if spec.fraction is not None:
         with job.at("fraction"):
             problem = _with_fraction(problem, spec.fraction)
@@ -50,7 +51,8 @@ def problem_of(job: Job) -> Problem:
         problem = with_preemption(problem, spec.resources)
     with job.at("budget"):
         _check_budget(problem)
-    return replace(_with_baseline(problem, job), future=None if spec.future is None else spec.future.future_use())
+    future = None if spec.future is None else spec.future.future_use()
+    return replace(_with_baseline(problem, job), future=future, history=job.past or ())
 
 
 def _with_baseline(problem: Problem, job: Job) -> Problem:

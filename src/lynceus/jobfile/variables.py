@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from lynceus.errors import InputError
 from lynceus.executors.command import is_reserved, variable
+from lynceus.executors.serve import NAMES
 from lynceus.jobfile.job import Job
 from lynceus.space.table import Space
 from lynceus.trial.text import clean_line
@@ -42,7 +43,9 @@ def check_parameter_names(job: Job, space: Space) -> None:
                 raise InputError(
                     f"{name!r} and {first!r} would share the variable {variable(name)} of the job; rename one of them."
                 )
-            if isinstance(job.spec.run, str) and is_reserved(name):
+            if job.spec.serve is not None and name in NAMES:
+                raise InputError(f"serve sets ${{{name}}} for every trial; choose another name, such as 'my_{name}'.")
+            if isinstance(_command(job), str) and is_reserved(name):
                 raise InputError(
                     f"a script needs the variable {name} for itself; choose another name, such as 'my_{name.lower()}'."
                 )
@@ -59,7 +62,7 @@ def _check_taken(
             if name in owner:
                 raise InputError(f"the parameter {owner[name]!r} sets this variable; choose another name for it.")
             same = section == "envs" and text == f"${{{name}}}"
-            if isinstance(job.spec.run, str) and name in names and not same:
+            if isinstance(_command(job), str) and name in names and not same:
                 raise InputError(
                     f"the parameter {name!r} sets the variable of that name in a script; rename one of them."
                 )
@@ -70,11 +73,18 @@ def misspelt_variables(job: Job, space: Space) -> list[str]:
 
     A name that occurs anywhere without `$`, as in `name=1` or `read name`, counts as set by the script itself.
     """
-    script = job.spec.run
+    script = _command(job)
     if not isinstance(script, str) or not _is_for_shell(script) or _ELSEWHERE.search(script):
         return []
     known = {parameter.name: None for parameter in space.parameters}
-    given = {*known, *job.spec.envs, *job.spec.secrets, *map(variable, known), *os.environ}
+    given = {
+        *known,
+        *(NAMES if job.spec.serve is not None else ()),
+        *job.spec.envs,
+        *job.spec.secrets,
+        *map(variable, known),
+        *os.environ,
+    }
     notes = []
     bare = set(_BARE.findall(script))
     for name in dict.fromkeys(_uses(script)):
@@ -84,8 +94,14 @@ def misspelt_variables(job: Job, space: Space) -> list[str]:
         close = difflib.get_close_matches(target, known, n=1, cutoff=_CLOSE)
         if close:
             meant = variable(close[0]) if name.startswith("LYNCEUS_PARAM_") else close[0]
-            notes.append(f"run: nothing sets the variable {name} of the script. Did you mean '{meant}'?")
+            notes.append(
+                f"{'.'.join(job.command_field)}: nothing sets the variable {name} of the script. Did you mean '{meant}'?"
+            )
     return notes
+
+
+def _command(job: Job) -> str | tuple[str, ...] | None:
+    return job.command if job.has_command else None
 
 
 def _is_for_shell(script: str) -> bool:

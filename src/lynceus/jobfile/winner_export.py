@@ -10,7 +10,7 @@ import yaml
 
 from lynceus.executors.command import absent_variables, variables
 from lynceus.executors.placeholders import as_text, fill
-from lynceus.jobfile.command_line import command_line, quoted, with_interpreter, without_variables
+from lynceus.jobfile.command_line import command_line, quoted, served_at, with_interpreter, without_variables
 from lynceus.jobfile.executor import job_command
 from lynceus.jobfile.prepared_study import PreparedStudy
 from lynceus.trial.text import clean_line
@@ -33,7 +33,7 @@ def env_file(prepared: PreparedStudy, row: int, heading: str) -> str:
     """Lines for `set -a; . file`: the variables that Lynceus passes to the job; those that the configuration lacks are unset."""
     params = prepared.problem.space.point(row)
     lines = [f"# {clean_line(heading)}", *_unset(prepared, params)]
-    lines += [f"{name}={quoted(value)}" for name, value in _variables(prepared, params).items()]
+    lines += [f"{name}={quoted(value)}" for name, value in variables_of(prepared, params).items()]
     return "\n".join(lines) + "\n"
 
 
@@ -55,6 +55,12 @@ def spark_defaults(prepared: PreparedStudy, row: int, heading: str) -> str:
 
 def skypilot_task(prepared: PreparedStudy, row: int, heading: str) -> str:
     """A SkyPilot task that runs a configuration; it names secrets without values, for which SkyPilot asks at launch."""
+    task = task_of(prepared, row)
+    return f"# {clean_line(heading)}\n" + yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=120)
+
+
+def task_of(prepared: PreparedStudy, row: int) -> dict[str, Any]:
+    """The fields of that task."""
     job, params = prepared.job, prepared.problem.space.point(row)
     resources: dict[str, Any] = {}
     if prepared.job.spec.resources.from_catalog:
@@ -74,7 +80,7 @@ def skypilot_task(prepared: PreparedStudy, row: int, heading: str) -> str:
     nodes = params.get("num_nodes", params.get("nodes"))
     if isinstance(nodes, int):
         task["num_nodes"] = nodes
-    task["envs"] = _variables(prepared, params)
+    task["envs"] = variables_of(prepared, params)
     if job.spec.secrets:
         task["secrets"] = dict.fromkeys(job.spec.secrets)
     if job.spec.setup is not None:
@@ -85,7 +91,7 @@ def skypilot_task(prepared: PreparedStudy, row: int, heading: str) -> str:
     else:  # SkyPilot runs it with bash and ignores an interpreter line
         run = with_interpreter(script) if script.startswith("#!") else script
     task["run"] = "\n".join([*_unset(prepared, params), run])
-    return f"# {clean_line(heading)}\n" + yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=120)
+    return task
 
 
 def _unset(prepared: PreparedStudy, params: Mapping[str, object]) -> list[str]:
@@ -94,7 +100,9 @@ def _unset(prepared: PreparedStudy, params: Mapping[str, object]) -> list[str]:
     return [f"unset {' '.join(absent)}"] if absent else []
 
 
-def _variables(prepared: PreparedStudy, params: Mapping[str, object]) -> dict[str, str]:
+def variables_of(prepared: PreparedStudy, params: Mapping[str, object]) -> dict[str, str]:
     """The variables that pass values to a run, as during the search."""
     command = job_command(prepared.job, dict.fromkeys(prepared.job.spec.secrets, ""))
-    return {**variables(command, params), **{name: fill(text, params) for name, text in command.env.items()}}
+    found = {**variables(command, params), **{name: fill(text, params) for name, text in command.env.items()}}
+    at = {name: str(value) for name, value in served_at(prepared.job).items()}
+    return {**found, **at} if isinstance(command.run, str) else found

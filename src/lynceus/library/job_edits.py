@@ -13,7 +13,20 @@ from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage, fingerprint
 
 _ADOPTABLE = frozenset(
-    {"run", "shell", "setup", "workdir", "envs", "secrets", "metrics", "baseline", "future", "notify", "trial"}
+    {
+        "run",
+        "shell",
+        "setup",
+        "workdir",
+        "envs",
+        "secrets",
+        "metrics",
+        "baseline",
+        "family",
+        "future",
+        "notify",
+        "trial",
+    }
 )
 """Sections that later trials may follow: they say how the job runs, not which question the study answers."""
 _OF_THE_POLICY = frozenset({("trial", "timeout"), ("trial", "max_duration")})
@@ -89,7 +102,7 @@ def adopt_changes(storage: Storage, record: StudyRecord, job: Job) -> tuple[Stud
     if not found:
         return record, None
     stored = Job.from_stored(record.document)
-    kept = replace(job, machines=stored.machines, table=stored.table)
+    kept = replace(job, machines=stored.machines, table=stored.table, past=stored.past)
     prepare(kept)  # reports mistakes with the lines of the file
     document = _merged(record.document, kept.stored(), {change.path[0] for change in found})
     if fingerprint(problem_of(Job.from_stored(document))) != record.fingerprint:

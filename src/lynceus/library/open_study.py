@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from lynceus.jobfile.prepared_study import PreparedStudy
 from lynceus.jobfile.stored_study import prepared_of
 from lynceus.library.find import check_unchanged, find_study, named_job, storage_url
+from lynceus.library.history import with_history
 from lynceus.library.job_edits import adopt_changes, changes_note
 from lynceus.policy.policy_file import compose, describe
 from lynceus.storage.serialization import DamagedRecordError
@@ -38,7 +39,7 @@ class OpenStudyView:
     prepared: PreparedStudy
     study: StudyView
     note: str | None = None
-    """What to tell the user about edits of the job file."""
+    """What to tell the user about edits of the job file, or about history that is not used."""
 
     @property
     def name(self) -> str:
@@ -87,6 +88,8 @@ def create_or_open(prepared: PreparedStudy, storage: str | None, *, seed: int | 
     job = prepared.job
     opened = Storage(storage_url(storage, job))
     if not any(record.name == job.name for record in opened.studies()):
+        prepared, notes = with_history(prepared, opened)
+        job = prepared.job
         try:
             record = opened.create_study(
                 job.name,
@@ -95,7 +98,8 @@ def create_or_open(prepared: PreparedStudy, storage: str | None, *, seed: int | 
                 policy=describe(prepared.policy),
                 seed=job.spec.seed if seed is None else seed,
             )
-            return _closing(OpenStudy(opened, record, prepared, _study(prepared, record, opened)))
+            note = "; ".join(notes) + "." if notes else None
+            return _closing(OpenStudy(opened, record, prepared, _study(prepared, record, opened), note))
         except StudyExistsError:
             pass  # another process was first
     record, note = adopt_changes(opened, opened.load_study(job.name), job)

@@ -55,6 +55,9 @@ class Distribution(Protocol):
     def log_put(self, strike: Numbers) -> FloatArray:
         """ln E[(strike - Y)⁺], finite where the expectation itself underflows."""
 
+    def call(self, strike: Numbers) -> FloatArray:
+        """E[(Y - strike)⁺]: the improvement of a quantity that is maximised."""
+
     def truncated_put(self, strike: Numbers, ceiling: Numbers) -> FloatArray:
         """E[(strike - Y) 1{Y <= ceiling}]; negative where the ceiling lies far above the strike."""
 
@@ -101,6 +104,10 @@ class Normal:
     def put(self, strike: Numbers) -> FloatArray:
         """E[(strike - Y)⁺] = (strike - mean) Φ(z) + std φ(z) (Jones et al. 1998, eq. 15)."""
         return np.maximum(self.truncated_put(strike, strike), 0.0)
+
+    def call(self, strike: Numbers) -> FloatArray:
+        """E[(Y - strike)⁺] = E[((-strike) - (-Y))⁺]."""
+        return Normal(np.negative(self.mean), self.std).put(np.negative(strike))
 
     @_quiet
     def log_put(self, strike: Numbers) -> FloatArray:
@@ -183,6 +190,14 @@ class LogNormal:
         far = strike * ndtr(np.minimum(z, 0.0)) * self._share(z)
         value = np.where((z > 0.0) & ~self._narrow(z), near, far)
         return _array(np.where(np.equal(strike, np.inf), np.inf, np.where(z == -np.inf, 0.0, np.maximum(value, 0.0))))
+
+    @_quiet
+    def call(self, strike: Numbers) -> FloatArray:
+        """E[(Y - strike)⁺] = e^(mean + std²/2) Φ(std - z) - strike Φ(-z)."""
+        z = self._z(strike)
+        above = np.exp(self.mean + 0.5 * np.square(self.std) + log_ndtr(self.std - z))
+        value = np.where(z == np.inf, 0.0, above - strike * ndtr(-z))
+        return _array(np.maximum(value, 0.0))
 
     @_quiet
     def log_put(self, strike: Numbers) -> FloatArray:

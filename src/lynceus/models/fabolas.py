@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
+from lynceus.models.blas import one_thread
 from lynceus.models.distribution import Normal
 from lynceus.models.features import Inputs, model_inputs, target_values
-from lynceus.models.gaussian.fraction_kernel import Growth, Plane, basis
+from lynceus.models.gaussian.fraction_kernel import Growth, Plane, basis, shortfall
 from lynceus.models.gaussian.fraction_regression import FractionModel, fit_fractions
 from lynceus.models.gaussian.kernel import Inputs as Table
 from lynceus.models.gaussian.prior import Settings
@@ -60,6 +61,10 @@ class Fabolas:
         """Mean and std at every row in every state. The std includes the noise of a run, except for a metric that is the objective."""
         if not len(state.rows):
             raise ValueError("Fabolas needs at least one observation; put an initial design before the planner")
+        with one_thread():
+            return self._predict(state, seed)
+
+    def _predict(self, state: State, seed: int) -> Prediction:
         fitted = self._fitted(state, seed)
         rows = np.arange(len(state.open))
         if state.imagined_rows.shape[1] == 0:
@@ -152,24 +157,24 @@ class Target:
         """Mean and std at every row `[q]`, in the target's unit."""
         if self.model is None:
             return np.zeros(self.rows), np.ones(self.rows)
-        return self._converted(*self.model.moments())
+        return self._converted(*self.model.moments(), np.arange(self.rows))
 
     def after(self, extra: IntArray, values: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """The same at some rows `[b, r]` after imagined values `[b, e]`."""
         if self.model is None:
             return np.zeros((len(extra), len(rows))), np.ones((len(extra), len(rows)))
-        return self._converted(*self.model.after(extra, log_odds(values) if self.odds else values, rows))
+        return self._converted(*self.model.after(extra, log_odds(values) if self.odds else values, rows), rows)
 
     def expected(self, extra: IntArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """The same at some rows `[b, r]` after one run of each row of `extra [b]` with its expected outcome."""
         if self.model is None:
             return np.zeros((len(extra), len(rows))), np.ones((len(extra), len(rows)))
         mean, _ = self.model.moments()
-        return self._converted(*self.model.after(extra[:, np.newaxis], mean[extra][:, np.newaxis], rows))
+        return self._converted(*self.model.after(extra[:, np.newaxis], mean[extra][:, np.newaxis], rows), rows)
 
-    def _converted(self, mean: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _converted(self, mean: FloatArray, std: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         if self.noisy and self.model is not None:
-            std = np.sqrt(np.square(std) + self.model.noise**2)
+            std = np.sqrt(np.square(std) + self.model.noise(rows))
         return from_log_odds(mean, std) if self.odds else (mean, std)
 
 
@@ -234,7 +239,7 @@ class FractionJointPrediction:
         for index in dict.fromkeys(named):
             model = self.targets[index].model
             if model is not None and index != self._objective_index:
-                seen = np.square(model.moments()[1][rows]) + model.noise**2
+                seen = np.square(model.moments()[1][rows]) + model.noise(rows)
                 found.append((self._drawn(index, count), model.covariance(rows, self.answers), seen))
         return found
 
@@ -253,7 +258,7 @@ class FractionJointPrediction:
     def measurement_variance(self, rows: IntArray) -> FloatArray:
         """Variance of one measurement of the objective at some rows `[r]`."""
         model, _ = self._objective
-        return self.variance(rows) + (1e-12 if model is None else model.noise**2)
+        return self.variance(rows) + (1e-12 if model is None else model.noise(rows))
 
     def after(self, rows: IntArray) -> Prediction:
         """The prediction for the answers `[r, a, m]` after a run of each row had its expected outcome.
@@ -284,8 +289,7 @@ class FractionJointPrediction:
 
     @property
     def _objective_index(self) -> int:
-        problem = self.problem
-        return 0 if problem.kind != "metric" else 1 + problem.metrics.index(problem.objective.metric)
+        return self.problem.goal.target
 
     def _offset(self, rows: IntArray) -> FloatArray:
         """What turns log seconds into log dollars; 0 for other objectives."""
@@ -321,4 +325,4 @@ def _plane(space: Space, fraction: str | None, growth: Growth, inputs: Inputs) -
     if not fixed.any():
         features, kinds, fixed = np.zeros((len(space), 1)), ("numeric",), np.array([True])
     chosen = [kind for kind, kept in zip(kinds, fixed, strict=True) if kept]
-    return Plane(Table.of(features[first][:, fixed], chosen), group, basis(share, growth))
+    return Plane(Table.of(features[first][:, fixed], chosen), group, basis(share, growth), shortfall(share))

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from lynceus.models.described import described, redundant_names, stacked
 from lynceus.models.state import Form, State
 from lynceus.space.column import FloatArray
 
 if TYPE_CHECKING:
     from lynceus.space.table import Space
 
-Inputs = Literal["features", "parameters", "sizes and price"]
-"""All features of the space (machine sizes, derived columns); the parameters' own values and codes alone; or all features but
-names that the other features imply, and the logarithm of the price, which is known for every configuration and
-grows with the size of its machines."""
+Inputs = Literal["features", "parameters", "sizes and price", "facts and price"]
+"""All features of the space (machine sizes, derived columns); the parameters' own values and codes alone; all features but names that the
+other features imply, and the logarithm of the price, which is known for every configuration and grows with the size of its machines; or
+every fact that the features hold once (`lynceus.models.described`), and the price."""
 
 _SHORTEST_S = 1e-3
 """Shorter times count as this long, so that their logarithm exists."""
@@ -26,7 +26,7 @@ _SHORTEST_S = 1e-3
 @lru_cache(maxsize=32)
 def model_inputs(space: Space, inputs: Inputs) -> tuple[FloatArray, tuple[str, ...]]:
     """The features that a model reads `[q, d]` and the kind of each; cached, because every decision needs them."""
-    features, kinds = space.features, space.feature_kinds
+    features, kinds = space.features, tuple(map(str, space.feature_kinds))
     if inputs == "parameters":
         names = {parameter.name for parameter in space.parameters}
         chosen = [i for i, name in enumerate(space.feature_names) if name in names]
@@ -37,32 +37,28 @@ def model_inputs(space: Space, inputs: Inputs) -> tuple[FloatArray, tuple[str, .
         price = np.log2(space.size_price)
         if np.ptp(price) > 0:
             features, kinds = np.column_stack([features, price]), (*kinds, "log")
+    elif inputs == "facts and price":
+        columns = described(space)
+        features, kinds = stacked(columns) if columns else (features[:, :0], ())
     if features.shape[1] == 0:
         # A space without varying columns: one constant column keeps every model's arithmetic valid.
         features, kinds = np.zeros((len(space), 1)), ("numeric",)
     return features, kinds
 
 
-def redundant_names(features: FloatArray, kinds: Sequence[str]) -> frozenset[int]:
-    """Categorical columns that add no information: other columns of `features [q, d]` follow from them and identify their values.
-
-    A machine type is such a name where its cores and memory are columns too. In a kernel all names are equally different, so a name
-    hides how similar two machines are.
-
-    >>> sorted(redundant_names(np.array([[0, 2, 4], [1, 4, 4], [2, 4, 8], [2, 4, 8.0]]), ["categorical", "log", "log"]))
-    [0]
-    """
-    found: set[int] = set()
-    for i, kind in enumerate(kinds):
-        if kind != "categorical":
-            continue
-        _, first, value = np.unique(features[:, i], return_index=True, return_inverse=True)
-        follows = (features == features[first][value]).all(axis=0)
-        follows[[i, *found]] = False
-        distinguished = np.unique(features[np.ix_(first, follows)], axis=0)
-        if follows.any() and len(distinguished) == len(first):
-            found.add(i)
-    return frozenset(found)
+@lru_cache(maxsize=32)
+def standard_inputs(space: Space) -> FloatArray:
+    """Standardised features `[q, d]`; a name becomes one column for each of its values."""
+    features, kinds = model_inputs(space, "sizes and price")
+    columns = []
+    for place, kind in enumerate(kinds):
+        feature = features[:, place]
+        if kind == "categorical":
+            values = np.unique(feature)
+            columns += [(feature == value).astype(float) for value in values]
+        else:
+            columns.append((feature - feature.mean()) / max(float(feature.std()), 1e-12))
+    return np.column_stack(columns)
 
 
 @lru_cache(maxsize=32)

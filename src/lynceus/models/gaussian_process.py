@@ -49,7 +49,8 @@ class GaussianProcess:
         target, bounds = self._targets(state, index)
         known = np.isfinite(target)
         features, kinds = model_inputs(state.problem.space, self.inputs)
-        settings = self.settings if index == 0 and self.target == "log time" else replace(self.settings, spread=None)
+        in_logs = self.target == "log time" if index == 0 else bool(state.logs) and state.logs[index - 1]
+        settings = self.settings if in_logs else replace(self.settings, spread=None)
         own_seed = derive(seed, "gaussian process", state.started, index)
         trend = None
         if index == 0 and self.slope and self.target == "log time":

@@ -77,7 +77,7 @@ class TreesJointPrediction:
         """Draws at the answers, covariance with them and variance of a measurement, of constrained quantities
         that are not the objective."""
         problem = self.state.problem
-        objective = 0 if problem.kind != "metric" else 1 + problem.metrics.index(problem.objective.metric)
+        objective = problem.goal.target
         named = [0] if any(constraint.metric in ("time", "cost") for constraint in problem.constraints) else []
         named += [1 + problem.metrics.index(constraint.metric) for constraint in problem.metric_constraints]
         found = []
@@ -136,7 +136,7 @@ class TreesJointPrediction:
         """The objective of each tree `[t, q]`, smaller is better; log dollars where a model of log time predicts cost."""
         problem = self.state.problem
         if problem.kind == "metric":
-            value = self._forest[:, :, 1 + problem.metrics.index(problem.objective.metric)]
+            value = self._forest[:, :, problem.goal.target]
             return -value if problem.objective.maximise else value
         run = self._forest[:, :, 0]
         if self.trees.target == "log time":
@@ -146,6 +146,4 @@ class TreesJointPrediction:
     @cached_property
     def _leaf(self) -> FloatArray:
         """Variance inside leaves of the objective's target `[q]`."""
-        problem = self.state.problem
-        index = 0 if problem.kind != "metric" else 1 + problem.metrics.index(problem.objective.metric)
-        return np.asarray(np.square(self._forest_std[:, :, index]).mean(axis=0))
+        return np.asarray(np.square(self._forest_std[:, :, self.state.problem.goal.target]).mean(axis=0))

@@ -20,6 +20,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy.special import gammaincinv, ndtr
 
+from lynceus.models.distribution import LogNormal, Normal
+from lynceus.models.formula_moments import spread
 from lynceus.problem.objective import Constraint
 from lynceus.space.column import FloatArray
 from lynceus.trial.outcome import End, Observations
@@ -46,29 +48,31 @@ def chance_to_keep(
     own: Sequence[float],
     others: Iterable[Sequence[float]],
     typical: Sequence[float],
-    predicted: tuple[float, float] | None = None,
+    predicted: Normal | LogNormal | None = None,
 ) -> float:
     """P(the next run of a configuration keeps the limit), after it reported `own` and other configurations `others`.
 
-    `typical` is one value for each configuration that ran, `predicted` mean and std that the model predicts from all others.
+    `typical` is one value for each configuration that ran, `predicted` what the model predicts from all others.
     """
     if not own:
         raise ValueError(f"a configuration that never reported {constraint.metric} has no chance to be told")
     mine, bound, levels = np.asarray(own, dtype=float), constraint.bound, np.asarray(typical, dtype=float)
     repeated = [np.asarray(each, dtype=float) for each in others]
     if bound > 0 and all((each > 0).all() for each in (mine, levels, *repeated)):
-        if predicted is not None:
-            middle = max(predicted[0], float(min(mine.min(), levels.min(initial=math.inf))))
-            predicted = math.log(middle), predicted[1] / middle
+        if isinstance(predicted, Normal):
+            middle = max(float(predicted.mean), float(min(mine.min(), levels.min(initial=math.inf))))
+            predicted = LogNormal(math.log(middle), float(predicted.std) / middle)
         mine, levels, bound = np.log(mine), np.log(levels), math.log(bound)
         repeated = [np.log(each) for each in repeated]
         unit = min(_spread(levels) or 1.0, 1.0)
     else:
+        if isinstance(predicted, LogNormal):
+            predicted = Normal(float(predicted.expectation()), float(spread(predicted)))
         unit = _spread(levels) or max(float(np.abs(mine).max()), abs(bound)) or 1.0
     side = (-1.0 if constraint.at_least else 1.0) / unit
     prior = None
     if predicted is not None:
-        prior = side * (predicted[0] - bound), max(predicted[1] / unit, _SHARPEST)
+        prior = side * (float(predicted.mean) - bound), max(float(predicted.std) / unit, _SHARPEST)
     return _below_zero(side * (mine - bound), [each / unit for each in repeated], prior)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lynceus.models.distribution import LogNormal, Normal
+from lynceus.models.formula_moments import known_value, matched_distribution, product_distribution
 from lynceus.models.state import Form, State, warm_saving
 from lynceus.trial.order import Expected
 
@@ -26,13 +27,15 @@ class Prediction:
     """Means and standard deviations of every target at every row in every state."""
 
     form: Form
-    """The unit of target 0: dollars or ln seconds. Metrics are always predicted as normal in their own unit."""
+    """The unit of target 0: dollars or ln seconds."""
     mean: FloatArray
     """`[b, q, m]`"""
     std: FloatArray
     """`[b, q, m]`"""
     rows: IntArray | None = None
     """The configurations that are predicted `[q]`; None for all of them, in order."""
+    logs: tuple[bool, ...] = ()
+    """Whether each metric is predicted by its natural logarithm; empty: all of them are normal in their own unit."""
 
     def __post_init__(self) -> None:
         if self.mean.shape != self.std.shape or self.mean.ndim != 3:
@@ -44,23 +47,47 @@ class Prediction:
         """The distribution of target 0 `[b, q]`: dollars for form `cost`, seconds for form `log time`."""
         return run_distribution(self.form, self.mean[:, :, 0], self.std[:, :, 0])
 
-    def metric(self, index: int) -> Normal:
+    def metric(self, index: int) -> Normal | LogNormal:
         """The distribution of the problem's metric number `index` `[b, q]`."""
-        return Normal(self.mean[:, :, 1 + index], self.std[:, :, 1 + index])
+        mean, std = self.mean[:, :, 1 + index], self.std[:, :, 1 + index]
+        return LogNormal(mean, std) if self.logs and self.logs[index] else Normal(mean, std)
 
     def expected(self, row: int) -> Expected:
         """The moments at one row of the first state, to be kept with a plan."""
-        return Expected(self.form, tuple(self.mean[0, row].tolist()), tuple(self.std[0, row].tolist()))
+        return Expected(self.form, tuple(self.mean[0, row].tolist()), tuple(self.std[0, row].tolist()), self.logs)
 
     def objective(self, problem: Problem) -> FloatArray:
         """Expected value of the objective `[b, q]`, smaller is better (a maximised metric changes sign)."""
         if problem.kind == "metric":
-            mean = self.mean[:, :, 1 + problem.metrics.index(problem.objective.metric)]
-            return -mean if problem.objective.maximise else mean
+            return problem.objective.sign * self.reported_objective(problem).expectation()
         run = self.run().expectation()
         if problem.kind == "cost":
             return run if self.form == "cost" else problem.run_costs.of(run, self.rows)
         return problem.run_costs.seconds_at(run, self.rows) if self.form == "cost" else run
+
+    def reported_objective(self, problem: Problem) -> Normal | LogNormal:
+        """The distribution of an objective that runs report, in its own unit and sign `[b, q]`: a metric, or a formula."""
+        formula = problem.goal.formula
+        if formula is None:
+            return self.metric(problem.metrics.index(problem.objective.metric))
+        monomial, quantities = formula.monomial, self._quantities(problem)
+        if monomial is None or "cost" in monomial.exponents:
+            return matched_distribution(
+                formula, quantities, self.rows, lambda seconds: problem.run_costs.of(seconds, self.rows)
+            )
+        if not monomial.exponents:
+            factor = monomial.factor if self.rows is None else monomial.factor[self.rows]
+            return known_value(factor, self.mean.shape[:2])
+        return product_distribution(monomial, quantities, self.rows)
+
+    def _quantities(self, problem: Problem) -> dict[str, Normal | LogNormal]:
+        """The distribution of a run's seconds, and of every metric that the objective reads `[b, q]`."""
+        run = self.run()
+        if isinstance(run, Normal):
+            # Seconds are dollars over the price, less what the billing adds for the start.
+            price, billing = problem.price if self.rows is None else problem.price[self.rows], problem.billing
+            run = Normal((np.asarray(run.mean) - billing.fee_usd) / price - billing.boot_s, np.asarray(run.std) / price)
+        return {"time": run} | {name: self.metric(problem.metrics.index(name)) for name in problem.goal.metrics}
 
     def seconds(self, problem: Problem) -> FloatArray:
         """Expected time of a run `[b, q]`."""
@@ -72,13 +99,14 @@ class Prediction:
         ceiling = problem.ceiling_usd if self.form == "cost" else problem.ceiling_s
         return self.run().cdf(ceiling if self.rows is None else ceiling[self.rows])
 
-    def feasible(self, problem: Problem) -> FloatArray:
-        """P(every constraint holds) `[b, q]`, with targets taken as independent."""
+    def feasible(self, problem: Problem, without: str | None = None) -> FloatArray:
+        """P(every constraint holds) `[b, q]`, with targets taken as independent; those on the metric `without` are left out."""
         probability = (
             self.within_ceiling(problem) if np.isfinite(problem.ceiling_s).any() else np.ones(self.mean.shape[:2])
         )
         for constraint in problem.metric_constraints:
-            probability = probability * self.meets(constraint, problem)
+            if constraint.metric != without:
+                probability = probability * self.meets(constraint, problem)
         return probability
 
     def meets(self, constraint: Constraint, problem: Problem) -> FloatArray:

@@ -35,4 +35,4 @@ class PriceTrend:
             raise ValueError(f"price-trend needs a model of log time, got one of {prediction.form}")
         mean = prediction.mean.copy()
         mean[:, :, 0] += trend
-        return Prediction(prediction.form, mean, prediction.std)
+        return replace(prediction, mean=mean)

@@ -245,15 +245,15 @@ def _places(known: FloatArray, sigma: FloatArray) -> tuple[FloatArray, FloatArra
 
 def runs_by_row(observations: Observations) -> dict[int, Runs]:
     """The runs of every configuration. Failed runs tell nothing of its time, nor do those stopped before its fastest run ended."""
-    found: dict[int, Runs] = {}
+    finished: dict[int, list[float]] = {}
+    stopped: dict[int, list[float]] = {}
     for seen in observations:
-        before, seconds = found.get(seen.row, Runs()), seen.outcome.seconds
-        if seen.outcome.end is End.FINISHED:
-            found[seen.row] = Runs((*before.finished, seconds), before.stopped)
-        elif seen.outcome.end is End.TIMEOUT:
-            found[seen.row] = Runs(before.finished, (*before.stopped, seconds))
-    for row, runs in found.items():
-        if runs.finished and runs.stopped:
-            fastest = min(runs.finished)
-            found[row] = Runs(runs.finished, tuple(stop for stop in runs.stopped if stop >= fastest))
+        end, seconds = seen.outcome.end, seen.outcome.seconds
+        if end is not End.FAILED:
+            finished.setdefault(seen.row, []).extend([seconds] if end is End.FINISHED else [])
+            stopped.setdefault(seen.row, []).extend([seconds] if end is End.TIMEOUT else [])
+    found: dict[int, Runs] = {}
+    for row, own in finished.items():
+        fastest = min(own, default=0.0)
+        found[row] = Runs(tuple(own), tuple(stop for stop in stopped[row] if stop >= fastest))
     return found

@@ -1,4 +1,7 @@
-"""Ernest's model of scale-out (Venkataraman et al., NSDI 2016): T(m) = θ0 + θ1/m + θ2·log m + θ3·m with θ ≥ 0, one per machine type."""
+"""Ernest's model of scale-out (Venkataraman et al., NSDI 2016, eq. 1), one per machine type:
+
+T(m, s) = θ0 + θ1·s/m + θ2·log m + θ3·m,    θ ≥ 0,    m machines, s the fraction of the data (1 where a job has none).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 
 from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
+from lynceus.problem.data_fraction import shares
 from lynceus.space.column import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -21,19 +25,19 @@ _WIDE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ScaleOut:
-    """Non-negative least squares on 1, 1/m, log m and m, fitted to each machine type separately.
+    """Non-negative least squares on 1, s/m, log m and m, fitted to each machine type separately.
 
     The published model has no uncertainty; here the std is that of its relative residuals, with a floor.
     """
 
     machines: str = "nodes"
-    """The parameter that counts machines; all other parameters together are the machine type."""
+    """The parameter that counts machines; all other parameters except the data fraction together are the machine type."""
     floor: float = 0.05
     """Smallest std of a prediction, in ln seconds."""
 
     def __call__(self, state: State, seed: int) -> Prediction:
         """ln seconds of every row in every state; metrics are predicted as their average so far."""
-        group, basis = machine_types(state.problem.space, self.machines)
+        group, basis = machine_types(state.problem.space, self.machines, state.problem.fraction)
         moments = [self._moments(state, i, group, basis) for i in range(len(state))]
         mean, std = (np.stack(parts) for parts in zip(*moments, strict=True))
         return Prediction("log time", mean, std)
@@ -70,17 +74,18 @@ def _fit(basis: FloatArray, seconds: FloatArray, wanted: FloatArray) -> tuple[Fl
 
 
 @lru_cache(maxsize=16)
-def machine_types(space: Space, machines: str) -> tuple[IntArray, FloatArray]:
-    """The machine type of every row `[q]` and its basis 1, 1/m, log m, m `[q, 4]`; one type when no other parameter varies.
+def machine_types(space: Space, machines: str, fraction: str | None = None) -> tuple[IntArray, FloatArray]:
+    """The machine type of every row `[q]` and its basis 1, s/m, log m, m `[q, 4]`; one type when no other parameter varies.
 
     Without a parameter of that name (a job that does not scale out) every row has one machine.
     """
-    others = [place for place, one in enumerate(space.parameters) if one.name != machines]
+    others = [place for place, one in enumerate(space.parameters) if one.name not in (machines, fraction)]
     _, group = (
         np.unique(space.codes[:, others], axis=0, return_inverse=True) if others else (None, np.zeros(len(space)))
     )
     counted = any(one.name == machines for one in space.parameters)
     count = np.asarray(space.column(machines), dtype=float) if counted else np.ones(len(space))
+    share = np.ones(len(space)) if fraction is None else shares(space, fraction)
     return np.asarray(group, dtype=np.int64).ravel(), np.stack(
-        [np.ones_like(count), 1 / count, np.log(count), count], axis=1
+        [np.ones_like(count), share / count, np.log(count), count], axis=1
     )

@@ -17,8 +17,6 @@ from lynceus.trial.order import Order
 from lynceus.trial.outcome import End, FailureReason, Observations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lynceus.problem.problem import Problem
     from lynceus.space.column import BoolArray, FloatArray, IntArray
 
@@ -58,8 +56,12 @@ class State:
     """`[b, e]`"""
     imagined_targets: FloatArray
     """In the model's own units `[b, e, m]`."""
+    success: FloatArray | None = None
+    """The chance that a run of each row does not fail `[q]`; None as long as no failure was a configuration's fault."""
     margin: float = 1.0
     """A run is stopped when it has cost so many times what the incumbent costs: above 1 where runs are known to differ."""
+    logs: tuple[bool, ...] = ()
+    """Whether each metric in `metrics` is a natural logarithm, for a model inside another one; empty: none is."""
 
     @classmethod
     def present(cls, problem: Problem, observations: Observations, pending: tuple[Order, ...] = ()) -> State:
@@ -70,7 +72,7 @@ class State:
         seconds = [t.seconds for _, t in target]
         bounds = [t.bound_s if t.censored else math.nan for _, t in target]
         metrics = [[t.metrics.get(name, math.nan) for name in names] for _, t in target]
-        values = [problem.value(row, t.seconds, t.metrics) for row, t in target if _has_objective(problem, t.metrics)]
+        values = [problem.value(row, t.seconds, t.metrics) for row, t in target if problem.goal.told_by(t.metrics)]
         for order in pending:
             predicted = expected_result(problem, order)
             if predicted is not None:
@@ -88,7 +90,7 @@ class State:
             metrics=np.array(metrics, dtype=float).reshape(len(rows), len(names)),
             bound_s=np.array(bounds, dtype=float),
             open=_open_rows(problem, observations, pending),
-            worst=max(values, default=math.nan),
+            worst=max((value for value in values if not math.isnan(value)), default=math.nan),
             started=len(observations) + len(pending),
             left=np.array([problem.budget.usd - charged - reserved]),
             best=np.array([best]),
@@ -169,6 +171,10 @@ class State:
                 beaten = np.where(np.isnan(best), np.inf, self.problem.run_costs.seconds_at(self.margin * best, rows))
             elif self.problem.kind == "time":
                 beaten = np.where(np.isnan(best), np.inf, self.margin * best)
+            elif (known := self.problem.goal.known) is not None:
+                # A configuration that is known to be no better than the best has nothing to tell.
+                own = known if rows is None else known[rows]
+                beaten = np.where(own >= best, -np.inf, np.inf)
             else:
                 beaten = np.full(best.shape, np.inf)
             return np.minimum(beaten, ceiling_s)
@@ -217,12 +223,9 @@ def expected_result(problem: Problem, order: Order) -> tuple[float, ...] | None:
         seconds = max(float(problem.run_costs.seconds_at(usd, np.asarray(order.row))), 0.0)
     else:
         seconds = math.exp(min(expected.mean[0], 700.0))
-    metrics = expected.mean[1:]
+    logs = expected.logs or (False,) * len(expected.mean[1:])
+    metrics = [math.exp(min(mean, 700.0)) if log else mean for mean, log in zip(expected.mean[1:], logs, strict=True)]
     return (seconds, *metrics, *[math.nan] * (len(problem.metrics) - len(metrics)))
-
-
-def _has_objective(problem: Problem, metrics: Mapping[str, float]) -> bool:
-    return problem.kind != "metric" or problem.objective.metric in metrics
 
 
 def _machines_up(observations: Observations, pending: tuple[Order, ...]) -> int:

@@ -12,14 +12,43 @@ from lynceus.policy.designs import Amount, LatinHypercube, UniformRows
 from lynceus.policy.planners.disjoint import Disjoint
 from lynceus.policy.planners.ernest import LowestPredicted, OptimalDesign
 from lynceus.policy.planners.lookahead import Lookahead
-from lynceus.policy.planners.simple import FirstOf, Uniform
+from lynceus.policy.planners.simple import ByPrice, FirstOf, Uniform
 from lynceus.policy.policy import Policy
-from lynceus.policy.stopping import SmallImprovement
+from lynceus.policy.stopping import FirstFeasible, SmallImprovement
 from lynceus.policy.timeouts.by_name import TIMEOUTS
 from lynceus.policy.timeouts.timeout import Timeout
 
 JOB_PARAMETERS = ("learning_rate", "batch_size", "sync", "data_fraction")
 """Parameters of the shipped jobs that do not describe the cluster."""
+
+
+HARDWARE = (
+    *("gpu", "gpu_type", "accelerator", "gpus", "n_gpus", "num_gpus", "vm_type", "instance_type", "nodes", "num_nodes"),
+    *(
+        "tensor_parallel",
+        "tensor_parallel_size",
+        "pipeline_parallel",
+        "pipeline_parallel_size",
+        "data_parallel",
+        "tp",
+        "pp",
+    ),
+)
+"""Parameters that describe machines and how a model is spread over them, by common names."""
+
+
+def staged(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
+    """How servers are tuned by hand: machines and parallelism first, with the other settings held; then the others on the best of them."""
+    if lookahead:
+        raise InputError("lookahead: policy 'staged' has no model to look ahead with; leave lookahead out.")
+    return Policy("staged", Disjoint(ByPrice(), HARDWARE), timeout=timeout or TIMEOUTS["capped"])
+
+
+def known_cost(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
+    """Configurations in the order of their price, which is known; the first that meets every constraint wins."""
+    if lookahead:
+        raise InputError("lookahead: policy 'known-cost' has no model to look ahead with; leave lookahead out.")
+    return Policy("known-cost", ByPrice(), timeout=timeout or TIMEOUTS["none"], stop=FirstFeasible())
 
 
 def disjoint(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -45,6 +46,8 @@ class Believed:
     """P(a run keeps every constraint)."""
     admissible: bool
     """Whether every constraint is kept with the confidence that it demands, and together more often than not."""
+    chances: tuple[float, ...]
+    """P(a run keeps each constraint alone), in the order of the problem."""
 
 
 def believed_best(
@@ -63,6 +66,13 @@ def believed_best(
     if admissible:
         return min(admissible, key=lambda one: one.value)
     return max(found, key=lambda one: one.chance, default=None)
+
+
+def believed_rivals(
+    problem: Problem, observations: Observations, surrogate: Surrogate | None, noise: RunNoise, seed: int, most: int
+) -> list[Believed]:
+    """The configurations that look best at a first glance, `most` of them, whether they are sure of the constraints or not."""
+    return list(itertools.islice(_Weighing(problem, observations, surrogate, noise, seed).by_first_glance(), most))
 
 
 def believed_of(row: int, problem: Problem, observations: Observations, noise: RunNoise, seed: int) -> Believed:
@@ -106,7 +116,7 @@ class _Weighing:
             together *= chance if constraint.metric not in ("time", "cost") else 1.0
         admissible = together >= 0.5 and all(chance >= least for chance, least in zip(chances, demanded, strict=True))
         value, typical = (self._value(row, seconds) for seconds in (belief.seconds, belief.typical_s))
-        return Believed(row, belief, value, typical, together, admissible)
+        return Believed(row, belief, value, typical, together, admissible, tuple(chances))
 
     def _predicted(self, row: int) -> Prediction | None:
         """What the model predicts from all configurations but one; None without a model, or with very many runs."""
@@ -130,8 +140,8 @@ class _Weighing:
         typical = [float(np.mean(values)) for values in reported.values()]
         prior = None
         if predicted is not None and len(reported) > 1:
-            index = 1 + problem.metrics.index(constraint.metric)
-            prior = float(predicted.mean[0, row, index]), float(predicted.std[0, row, index])
+            metric = predicted.metric(problem.metrics.index(constraint.metric))
+            prior = type(metric)(float(np.asarray(metric.mean)[0, row]), float(np.asarray(metric.std)[0, row]))
         return chance_to_keep(constraint, reported[row][-_ENOUGH:], teachers, typical, prior)
 
     def _value(self, row: int, seconds: float) -> float:

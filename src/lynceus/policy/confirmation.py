@@ -55,6 +55,8 @@ class RepeatBest:
     """Repeat while the standard deviation of the logarithm of its mean time is above this: 5 % of its cost."""
     most: int = 5
     """Repetitions at most, also where they cost next to nothing."""
+    during_search: bool = False
+    """Also repeat configurations while the search goes on, where that is worth more than a new one (`lynceus.policy.deciding_repeats`)."""
 
     def __post_init__(self) -> None:
         if min(self.share, self.first, self.doubt, self.most) < 0:
@@ -117,13 +119,13 @@ def confirmation(
     if own is not None:
         best = believed_incumbent(state, policy, seed)
         plan = None if best is None else own(state, best)
-        return None if plan is None else _repeated(state, plan)
+        return None if plan is None else repeated_order(state, plan)
     done = sum(map(_repeats, observations))
     if done >= (rules.confirm_best or 0):
         return None
     row = _best_row(state, policy, seed)
     why = f"confirms the best ({done + 1} of {rules.confirm_best})"
-    return None if row is None else _repeated(state, Plan(row, why=why, stoppable=False, purpose=Purpose.CONFIRM))
+    return None if row is None else repeated_order(state, Plan(row, why=why, stoppable=False, purpose=Purpose.CONFIRM))
 
 
 def _best_row(state: State, policy: Policy, seed: int) -> int | None:
@@ -178,7 +180,7 @@ def repeated_reason(problem: Problem, policy: Policy, observations: Observations
     return f"{before} was repeated, and {now} is now believed to be better; a repetition of it is not worth its cost"
 
 
-def _repeated(state: State, plan: Plan) -> Order | None:
+def repeated_order(state: State, plan: Plan) -> Order | None:
     """A repeated run with its timeout; None when the money left does not pay for it, or when the configuration failed since."""
     problem, row = state.problem, plan.row
     reasons = [seen.outcome.reason for seen in state.observations if seen.row == row]

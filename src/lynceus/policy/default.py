@@ -5,12 +5,16 @@ from __future__ import annotations
 from lynceus.acquisition.functions import ConstrainedImprovement
 from lynceus.models.gaussian.prior import Settings
 from lynceus.models.gaussian_process import GaussianProcess
+from lynceus.models.log_metrics import LogMetrics
+from lynceus.models.mixture import Mixture
 from lynceus.models.price_trend import PriceTrend
+from lynceus.models.subset_of_data import SubsetOfData
 from lynceus.policy.answer import BestBelieved
 from lynceus.policy.confirmation import RepeatBest
 from lynceus.policy.designs import Amount, CheapFirst
 from lynceus.policy.interfaces import Chooser
 from lynceus.policy.planners.by_budget import ByBudget
+from lynceus.policy.planners.floor import NotFarBehind
 from lynceus.policy.planners.lookahead import Lookahead
 from lynceus.policy.planners.shortlist import TopRows
 from lynceus.policy.planners.simple import FirstOf
@@ -20,7 +24,7 @@ from lynceus.policy.timeouts.censoring import TruncatedMean
 from lynceus.policy.timeouts.rules import IncumbentTimeout
 from lynceus.policy.timeouts.timeout import Timeout
 
-MODEL = PriceTrend(
+ROUGH = PriceTrend(
     GaussianProcess(
         inputs="sizes and price",
         settings=Settings(smooth=False, log_length=(0.5, 1.0), constant=0.25, log_signal=(0.0, 1.0)),
@@ -29,9 +33,24 @@ MODEL = PriceTrend(
     ),
     slope=-0.5,
 )
-"""A Gaussian process of log time, averaged over its hyper-parameters. It is rough, because measured times have cliffs: memory that no
-longer suffices, waves of tasks, learning rates that do not converge. The prior mean of the time is the deadline at an average price,
-within a factor of e^0.5; time falls with the price to the power of −0.5 ± 0.45, between no scaling (0) and perfect scaling (−1)."""
+"""A Gaussian process of log time whose functions have cliffs: memory that no longer suffices, waves of tasks, learning rates that do not
+converge. The prior mean of the time is the deadline at an average price, within a factor of e^0.5; time falls with the price to the power
+of −0.5 ± 0.45, between no scaling (0) and perfect scaling (−1)."""
+
+SMOOTH = PriceTrend(
+    GaussianProcess(
+        inputs="sizes and price",
+        settings=Settings(smooth=True, log_length=(0.8, 1.0), constant=0.25, log_signal=(-0.7, 1.0)),
+        centre="deadline",
+        slope=0.45,
+    ),
+    slope=-0.5,
+)
+"""The same with smooth functions, longer length scales and less variance beside the trend, as most measured tables have them."""
+
+MODEL = SubsetOfData(LogMetrics(Mixture((ROUGH, SMOOTH))))
+"""The average of both processes; where they disagree, it is uncertain. The same for every reported metric, of its logarithm where all
+values were positive. Of more than 128 runs it learns from those that matter for the next decision."""
 
 CAPPED = Timeout(IncumbentTimeout(first_runs_too=True), TruncatedMean())
 """Every run, the first included, is stopped at the deadline or at the incumbent's cost. The process treats its time as a lower bound."""
@@ -47,11 +66,13 @@ AHEAD = TopRows(16)
 def default(lookahead: int | None, timeout: Timeout | None) -> Policy:
     """One run of the cheapest configuration, then the largest expected improvement per dollar charged until the timeout.
 
-    If the budget allows only a few runs: the path of two runs with the largest expected improvement. An explicit depth
+    The money for it stays in proportion to what going from cheap to expensive would have spent (`NotFarBehind`). If the budget allows
+    only a few runs: the path of two runs with the largest expected improvement. An explicit depth
     (`lookahead`) applies to the improvement per dollar, whatever the budget.
     """
     acquisition = ConstrainedImprovement(exact=True, guess="ceiling")
-    planner: Chooser = Lookahead(acquisition, depth=lookahead or 0, charge="capped", confidence=0.0)
+    search = Lookahead(acquisition, depth=lookahead or 0, charge="capped", confidence=0.0)
+    planner: Chooser = NotFarBehind(search, grant=64.0)
     if lookahead is None:
         path = Lookahead(
             acquisition, depth=1, per="run", charge="capped", confidence=0.0, shortlist=AHEAD, allowance_s=1.0

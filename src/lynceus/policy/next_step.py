@@ -16,6 +16,8 @@ from lynceus.policy.answer import BestBelieved
 from lynceus.policy.baseline_run import baseline_order
 from lynceus.policy.beliefs import believed_best, cautious, noise_was_seen, with_believed_incumbent
 from lynceus.policy.confirmation import confirmation, held_for_confirmation, repeated_reason, search_is_over
+from lynceus.policy.deciding_repeats import deciding_repeat
+from lynceus.policy.likely_failures import with_chance_to_fail
 from lynceus.policy.limit_changes import under_present_limits
 from lynceus.policy.orders import ROUNDING, affordable_seconds, order_for
 from lynceus.policy.policy import Policy
@@ -109,7 +111,8 @@ def _search_step(
         return queued, queue
     if moved is not None and _can_win(state, moved.row, slots):
         return _planned(state, policy, moved, slots), queue
-    return search_step(state, policy, seed=seed, slots=slots), queue
+    decision = search_step(with_chance_to_fail(state), policy, seed=seed, slots=slots)
+    return deciding_repeat(state, policy, rules, decision, seed=seed) or decision, queue
 
 
 def _with_noise(state: State, policy: Policy, seed: int) -> State:

@@ -13,20 +13,26 @@ from lynceus.models.fabolas import Fabolas
 from lynceus.models.gaussian_process import GaussianProcess
 from lynceus.models.interfaces import AcquisitionFunction, Surrogate, Utility
 from lynceus.models.joint_trees import JointTrees
+from lynceus.models.log_metrics import LogMetrics
 from lynceus.models.metric_trees import MetricTrees
 from lynceus.models.mixture import Mixture
 from lynceus.models.past_pairs import PastPairs
 from lynceus.models.price_trend import PriceTrend
 from lynceus.models.scale_out import ScaleOut
+from lynceus.models.subset_of_data import SubsetOfData
+from lynceus.models.transfer import Transfer
 from lynceus.models.trees import Trees
 from lynceus.policy.answer import BestBelieved, BestPredicted, BestSeen
 from lynceus.policy.confirmation import RepeatBest
 from lynceus.policy.designs import CheapFirst, LatinHypercube, QuasiRandom, UniformRows
+from lynceus.policy.informed import FromHistory
 from lynceus.policy.interfaces import Answer, CensoredValue, Chooser, Confirm, Quadrature, Shortlist, Stop, TimeoutRule
 from lynceus.policy.planners.by_budget import ByBudget
-from lynceus.policy.planners.data_fraction import AtEveryShare, OnShares
+from lynceus.policy.planners.data_fraction import AtEveryShare, CheckAnswer, OnShares
 from lynceus.policy.planners.disjoint import Disjoint
 from lynceus.policy.planners.ernest import LowestPredicted, OptimalDesign
+from lynceus.policy.planners.floor import NotFarBehind
+from lynceus.policy.planners.halving import SuccessiveHalving
 from lynceus.policy.planners.information import InformationPlanner
 from lynceus.policy.planners.lookahead import Lookahead
 from lynceus.policy.planners.outcomes import GaussHermite
@@ -37,8 +43,10 @@ from lynceus.policy.plugins import policy_plugins
 from lynceus.policy.stopping import (
     AllOf,
     AnyOf,
+    FirstFeasible,
     FutureUses,
     GittinsStop,
+    Iterations,
     MaxTrials,
     Never,
     ProteusStop,
@@ -47,7 +55,7 @@ from lynceus.policy.stopping import (
 )
 from lynceus.policy.timeouts.at_most import AtMost
 from lynceus.policy.timeouts.censoring import Discard, HighestCost, LinearProgress, LowerBound, TruncatedMean, WholeRun
-from lynceus.policy.timeouts.rules import IncumbentTimeout, NoTimeout
+from lynceus.policy.timeouts.rules import FastestTimeout, IncumbentTimeout, NoTimeout
 
 PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
     {
@@ -56,11 +64,14 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             GaussianProcess,
             Mixture,
             PriceTrend,
+            SubsetOfData,
+            LogMetrics,
             Fabolas,
             JointTrees,
             ScaleOut,
             MetricTrees,
             PastPairs,
+            Transfer,
         ),
         Chooser: (
             LatinHypercube,
@@ -72,22 +83,39 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             ByPrice,
             Within,
             FirstOf,
+            FromHistory,
             AtEveryShare,
             OnShares,
+            CheckAnswer,
+            SuccessiveHalving,
             Promising,
             ByBudget,
+            NotFarBehind,
             InformationPlanner,
             Disjoint,
             OptimalDesign,
             LowestPredicted,
+            NotFarBehind,
         ),
         AcquisitionFunction: (ConstrainedImprovement, Improvement, Feasibility, PandoraIndex),
         Shortlist: (TopRows, TopShare, RandomRows, LocalSearch),
         Quadrature: (GaussHermite,),
         Utility: (EntropySearch, ConstrainedEntropySearch, ConstrainedIncumbent),
-        TimeoutRule: (NoTimeout, IncumbentTimeout, AtMost),
+        TimeoutRule: (NoTimeout, IncumbentTimeout, FastestTimeout, AtMost),
         CensoredValue: (LowerBound, TruncatedMean, LinearProgress, HighestCost, Discard, WholeRun),
-        Stop: (Never, SmallImprovement, ProteusStop, FutureUses, TotalBudget, MaxTrials, GittinsStop, AnyOf, AllOf),
+        Stop: (
+            Never,
+            FirstFeasible,
+            SmallImprovement,
+            ProteusStop,
+            FutureUses,
+            TotalBudget,
+            MaxTrials,
+            Iterations,
+            GittinsStop,
+            AnyOf,
+            AllOf,
+        ),
         Answer: (BestSeen, BestBelieved, BestPredicted),
         Confirm: (RepeatBest,),
     }

@@ -59,9 +59,11 @@ FORMER_FIELDS: FormerFields = MappingProxyType(
         ("lookahead", "rule", "gauss-hermite"): {},
         ("gauss-hermite", "rule", "gauss-hermite"): {},
         ("trees", "zero_spread", 0.0): {},
+        ("incumbent-timeout", "measure", "cost"): {},
+        ("incumbent-timeout", "measure", "time"): {"kind": "fastest-timeout"},
     }
 )
-"""Fields of version 0.1 that no longer exist, at the value at which they can be left out."""
+"""Fields of earlier versions that no longer exist, at the value at which they can be left out, or what replaces them."""
 
 At = Callable[..., str]
 """From a path (keys and positions) to its place in words, such as `policy.yaml:4: choose.1.acquisition`."""

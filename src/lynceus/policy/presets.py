@@ -110,7 +110,7 @@ def _no_lookahead(name: str, lookahead: int | None) -> None:
 PRESETS: Mapping[str, Row] = MappingProxyType(
     {
         "lynceus": Row(
-            "the default: cheapest run first, a Gaussian process of log time, improvement per dollar, every run with a timeout",
+            "the default: cheapest run first, two Gaussian processes of log time, averaged, improvement per dollar, timeouts, a floor",
             default,
         ),
         "lynceus-2020": Row(
@@ -132,8 +132,12 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
             multi_fidelity.nephele,
         ),
         "fabulinus": Row(
-            "Fabulinus: the best feasible run on all data, learnt on samples; constrained entropy search per dollar",
+            "Fabulinus, mended: the best feasible run on all data, learnt on samples; information about it per dollar",
             multi_fidelity.fabulinus,
+        ),
+        "fabulinus-2019": Row(
+            "Fabulinus as published: 3 % of the configurations on every sample, entropy search × CEA per dollar",
+            multi_fidelity.fabulinus_2019,
         ),
         "fabolas": Row("Fabolas: the same without constraints", multi_fidelity.fabolas),
         "trimtuner": Row(
@@ -154,6 +158,13 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
         "scout": Row(
             "Scout: 1 random run, then the best move according to runs of other jobs and the resource that limited a run",
             baselines.scout,
+        ),
+        "staged": Row(
+            "machines and parallelism first, then the other settings on the best of them; lowest price first, no model",
+            baselines.staged,
+        ),
+        "known-cost": Row(
+            "lowest price first until a run meets every constraint: the first wins", baselines.known_cost
         ),
         "sweep": Row("lowest price first, every run with a timeout, no model", _sweep),
     }

@@ -46,6 +46,8 @@ class Recommendation:
     reaches_confidence: bool = True
     """Whether it keeps every constraint with the confidence that it demands, and all of them more often than not, by all that is believed;
     otherwise no configuration does, and this is the nearest one."""
+    chances: tuple[float, ...] = ()
+    """Probability that a run keeps each constraint alone, in the order of the problem; empty where nothing is believed of them."""
     noise: float | None = None
     """Expected standard deviation of the logarithm of a run's time: 0.1 means that runs differ by about 10 %; None as above."""
 
@@ -59,7 +61,8 @@ def recommend(problem: Problem, policy: Policy, observations: Observations, *, s
     if not len(state.rows):
         return found
     prediction = answering(policy.surrogate)(state, seed)
-    return replace(found, probability=float(prediction.feasible(problem)[0, found.row]))
+    chances = tuple(float(prediction.meets(each, problem)[0, found.row]) for each in problem.constraints)
+    return replace(found, probability=float(prediction.feasible(problem)[0, found.row]), chances=chances)
 
 
 def best_configuration(
@@ -118,6 +121,7 @@ def _believed(problem: Problem, best: Believed) -> Recommendation:
         reaches_confidence=best.admissible,
         cost_interval_usd=(problem.cost(row, belief.low_s), problem.cost(row, belief.high_s)),
         noise=belief.spread,
+        chances=best.chances,
     )
 
 
@@ -151,6 +155,7 @@ def _seen_or_predicted(state: State, policy: Policy, seed: int, row: int) -> Rec
         trials=0,
         stopped_early=0,
         reaches_confidence=sure or (bool(measured) and problem.deterministic),
+        chances=(1.0,) * len(problem.constraints) if measured and problem.deterministic else (),
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lynceus.models.state import State
 from lynceus.policy.answer import BestBelieved
 from lynceus.policy.beliefs import noise_was_seen
 from lynceus.policy.orders import affordable_seconds
 from lynceus.policy.policy import Policy
+from lynceus.space.column import FloatArray
 from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Plan
 from lynceus.trial.outcome import End, FailureReason, Observation
@@ -37,14 +38,19 @@ def with_reopened_rows(state: State, policy: Policy, changes: Sequence[LimitChan
     for seen in state.observations:
         runs.setdefault(seen.row, []).append(seen)
     pending = {order.row for order in state.pending}
-    rows = [
-        row
+    stopped = [
+        own
         for row, own in runs.items()
         if not state.open[row]
         and row not in pending
         and (state.problem.testable is None or state.problem.testable[row])
         and not any(map(_closes, own))
-        and (_limit_allows(state, policy, own, changes) or (doubts and _incumbent_allows(state, policy, own, slots)))
+    ]
+    incumbent = _IncumbentTimeouts.of(state, policy, slots) if doubts else None
+    rows = [
+        own[0].row
+        for own in stopped
+        if _limit_allows(state, policy, own, changes) or (incumbent is not None and incumbent.allow(own))
     ]
     if not rows:
         return state
@@ -69,17 +75,32 @@ def _limit_allows(state: State, policy: Policy, own: Sequence[Observation], chan
     return since < state.problem.repeats and _allowed_s(state, policy, own[0].row) > longest_s * (1 + _ROUNDING)
 
 
-def _incumbent_allows(state: State, policy: Policy, own: Sequence[Observation], slots: int) -> bool:
-    """Whether a stopped configuration could still beat the present incumbent, and there is money to find out."""
-    # A run that ended before its timeout was not stopped by an incumbent: it would end there again.
-    stopped_s = [max(seen.outcome.seconds, seen.order.timeout_s) for seen in own if seen.outcome.end is End.TIMEOUT]
-    if not stopped_s:
-        return False
-    row = own[0].row
-    # The margin is for a run that was slow by chance. A bound that is only within the margin does not win.
-    allowed_s = _allowed_s(replace(state, margin=1.0), policy, row)
-    affordable_s = float(affordable_seconds(state, slots if math.isinf(allowed_s) else 1)[row])
-    return min(allowed_s, affordable_s) > _LONGER * max(stopped_s)
+@dataclass(frozen=True, eq=False)
+class _IncumbentTimeouts:
+    """How long configurations may run against the present incumbent; computed once for all of them."""
+
+    state: State
+    """Without a margin: it is for a run that was slow by chance. A bound that is only within the margin does not win."""
+    policy: Policy
+    affordable_s: FloatArray
+    """With all the money left `[q]`."""
+    fair_share_s: FloatArray
+    """With the share of one slot, for runs without a timeout `[q]`."""
+
+    @classmethod
+    def of(cls, state: State, policy: Policy, slots: int) -> _IncumbentTimeouts:
+        plain, whole = replace(state, margin=1.0), affordable_seconds(state)
+        return cls(plain, policy, whole, whole if slots == 1 else affordable_seconds(state, slots))
+
+    def allow(self, own: Sequence[Observation]) -> bool:
+        """Whether a stopped configuration could still beat the present incumbent, and there is money to find out."""
+        # A run that ended before its timeout was not stopped by an incumbent: it would end there again.
+        stopped_s = [max(seen.outcome.seconds, seen.order.timeout_s) for seen in own if seen.outcome.end is End.TIMEOUT]
+        if not stopped_s:
+            return False
+        allowed_s = _allowed_s(self.state, self.policy, own[0].row)
+        affordable_s = (self.fair_share_s if math.isinf(allowed_s) else self.affordable_s)[own[0].row]
+        return min(allowed_s, float(affordable_s)) > _LONGER * max(stopped_s)
 
 
 def _closes(seen: Observation) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lynceus.errors import InputError
@@ -23,7 +24,7 @@ class RetryRules:
     retries_job: int = 0
     """Retries after the job itself failed (job, oom); then the configuration is never suggested again."""
     max_failures: int = 5
-    """After so many failures in a row the study pauses; 0: never."""
+    """After so many failures in a row the study pauses; 0: never. Failures that tell which configurations to avoid count half."""
     confirm_best: int | None = None
     """Repeated runs of the best configuration before it is recommended, paid from a reserved part of the budget; None: as the policy
     decides."""
@@ -79,10 +80,33 @@ def _mended(observations: Observations, rules: RetryRules, resumed_at: int) -> s
         reason = seen.outcome.reason
         if reason is FailureReason.PREEMPTED:
             continue
-        streak = [] if seen.outcome.end is not End.FAILED or reason is FailureReason.USER else [*streak, place]
-        if rules.max_failures and len(streak) >= rules.max_failures:
+        streak = [] if _breaks(seen) else [*streak, place]
+        if _too_many([observations[one] for one in streak], _worked(observations[:place]), rules):
             mended.update(one for one in streak if observations[one].outcome.reason is FailureReason.JOB)
     return mended
+
+
+def _breaks(seen: Observation) -> bool:
+    """Whether a run ends a series of failures: it did not fail, or the user ended it."""
+    return seen.outcome.end is not End.FAILED or seen.outcome.reason is FailureReason.USER
+
+
+def _worked(observations: Observations) -> bool:
+    """Whether the job has run on some configuration."""
+    return any(seen.outcome.end is not End.FAILED for seen in observations)
+
+
+def _too_many(streak: Sequence[Observation], worked: bool, rules: RetryRules) -> bool:
+    """Whether so many failures in a row mean that something is wrong with the job, not with its configurations.
+
+    The search learns from out of memory, and from other failures of a job that `worked` elsewhere, which configurations to avoid, so that
+    these count half.
+    """
+    understood = sum(
+        seen.outcome.reason is FailureReason.OOM or (worked and seen.outcome.reason is FailureReason.JOB)
+        for seen in streak
+    )
+    return rules.max_failures > 0 and len(streak) - understood / 2 >= rules.max_failures
 
 
 def pause_reason(observations: Observations, resumed_at: int, rules: RetryRules) -> str | None:
@@ -90,11 +114,11 @@ def pause_reason(observations: Observations, resumed_at: int, rules: RetryRules)
 
     Failures before the last resume do not count, and neither do spot interruptions: they are the price of cheap machines.
     """
-    since = [seen for seen in observations[resumed_at:] if seen.outcome.reason is not FailureReason.PREEMPTED]
-    last = since[-rules.max_failures :] if rules.max_failures else []
-    if not rules.max_failures or len(last) < rules.max_failures:
-        return None
-    if any(seen.outcome.end is not End.FAILED or seen.outcome.reason is FailureReason.USER for seen in last):
+    last: list[Observation] = []
+    for seen in observations[resumed_at:]:
+        if seen.outcome.reason is not FailureReason.PREEMPTED:
+            last = [] if _breaks(seen) else [*last, seen]
+    if not last or not _too_many(last, _worked(observations), rules):
         return None
     kinds = Counter(str(seen.outcome.reason) for seen in last)
     counted = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())

@@ -9,6 +9,7 @@ import numpy as np
 
 from lynceus.models.state import State, feasible_runs
 from lynceus.policy.interfaces import Stop
+from lynceus.problem.dollar_use import DollarUse, dollar_use
 from lynceus.problem.future_use import format_count, future_count, plural
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_money
@@ -23,6 +24,16 @@ class Never:
     def __call__(self, state: State, plan: Plan | None) -> str | None:
         """None."""
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFeasible:
+    """Stop at the first run that meets every constraint: enough for a search in order of a known objective."""
+
+    def __call__(self, state: State, plan: Plan | None) -> str | None:
+        """The reason, once there is such a run."""
+        found = bool(feasible_runs(state.problem, state.observations))
+        return "the first configuration in this order that meets every constraint was found" if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +164,7 @@ class GittinsStop:
 
     g(x) solves E[(g − C)⁺] = λ·E[charge]. The left side grows with g, so g(x) ≥ C* is the same as EI(x) ≤ λ·E[charge(x)], and the
     largest improvement per expected dollar decides without a root (Weitzman 1979; Xie et al. 2025): every future run saves it once.
+    Both sides are dollars in every unit of the objective, see `usd_of_improvement`.
 
     While no run has met the constraints there is no C*. Then a box holds a configuration that meets them, or nothing. The user pays for
     every future run of the job, so a first such configuration is worth as much, and opening a box pays off while P(feasible)·worth >
@@ -174,10 +186,10 @@ class GittinsStop:
         if np.isnan(state.best[0]):
             return self._hopeless(state, plan) if self.gives_up else None
         plans, uses = self._last_plans(state, plan), future_count(state.problem.future, self.future_runs)
-        if not self._agree([uses * each.best_rate for each in plans]):
+        worth_usd = uses * usd_of_improvement(state)
+        if not self._agree([worth_usd * each.best_rate for each in plans]):
             return None
-        gain = _gain_text(state.problem, uses * plan.best_rate)
-        return f"one more dollar of search would {gain} over {future_text(state.problem, uses)}"
+        return f"one more dollar of search would {_gain_text(state, worth_usd, plan.best_rate)} over {future_text(state.problem, uses)}"
 
     def _hopeless(self, state: State, plan: Plan) -> str | None:
         """A reason when no configuration is likely enough to meet the constraints."""
@@ -202,9 +214,30 @@ class GittinsStop:
         return len(earned) >= self.patience and all(each <= 1.0 for each in earned)
 
 
+def usd_of_improvement(state: State) -> float:
+    """Dollars that one use saves for each unit by which the objective improves.
+
+    1 where the objective is the cost of a run. Where it is dollars per unit and the user says how many units will be used: what the unit
+    tells. Otherwise the rule is relative: to improve the objective by 1 % is worth 1 % of what a run of the incumbent costs, which is the
+    same for a cost. So another unit of the objective changes nothing.
+    """
+    problem = state.problem
+    use = declared_use(problem)
+    if use is not None:
+        return use.usd
+    scale = abs(float(state.best[0])) or _spread(state)
+    return _incumbent_usd(state) / scale if scale > 0 else 0.0
+
+
+def declared_use(problem: Problem) -> DollarUse | None:
+    """What a use is, where its dollars follow from the objective and the user counts such uses; cost counts runs by itself."""
+    return dollar_use(problem) if problem.kind == "cost" or problem.future is not None else None
+
+
 def future_text(problem: Problem, uses: float) -> str:
     """A number of future uses in words: `100 future runs`."""
-    return f"{format_count(uses)} future {plural(problem.objective.per_unit or 'run')}"
+    use = declared_use(problem)
+    return f"{format_count(uses)} future {plural('run' if use is None else use.unit)}"
 
 
 def assumed_uses(stop: Stop) -> float | None:
@@ -221,8 +254,9 @@ def assumed_uses(stop: Stop) -> float | None:
 def _usd_of_a_use(state: State) -> float:
     """What the user pays for one use of the result: the median cost of finished runs; before the first, what the constraints allow."""
     problem = state.problem
-    if problem.objective.per_unit is not None:
-        return state.worst
+    use = declared_use(problem)
+    if use is not None and problem.kind != "cost" and not math.isnan(state.worst):
+        return use.usd * state.worst
     finished = [seen for seen in state.observations if seen.outcome.end is End.FINISHED]
     costs = [problem.cost(seen.row, seen.outcome.seconds) for seen in finished]
     allowed = costs or problem.ceiling_usd[np.isfinite(problem.ceiling_usd)]
@@ -239,13 +273,29 @@ def _blind_rate(state: State) -> float:
     return 0.5 / (len(charges) + 1) / float(np.median(paid)) if paid else math.nan
 
 
-def _gain_text(problem: Problem, gain: float) -> str:
-    """An improvement of the objective in its own unit."""
-    if problem.kind == "cost" or problem.objective.per_unit is not None:
-        return f"save {format_money(gain)}"
-    if problem.kind == "time":
-        return f"save {gain:.2g}s"
-    return f"improve {problem.objective.metric} by {gain:.2g} in all"
+def _incumbent_usd(state: State) -> float:
+    """What a run of the best configuration costs; of all finished runs in the median where the best is none of them."""
+    runs = [
+        (runs[0][1], state.problem.cost(seen.row, seen.outcome.seconds))
+        for seen in state.observations
+        if (runs := feasible_runs(state.problem, (seen,)))
+    ]
+    return min(runs)[1] if runs else _usd_of_a_use(state)
+
+
+def _spread(state: State) -> float:
+    """How much the objective differs between runs: its scale where the best value is 0."""
+    values = [value for _, value in feasible_runs(state.problem, state.observations)]
+    return max(values) - min(values) if values else 0.0
+
+
+def _gain_text(state: State, worth_usd: float, rate: float) -> str:
+    """An improvement for each dollar of search, in dollars; also in percent where the rule is relative."""
+    problem = state.problem
+    if declared_use(problem) is not None:
+        return f"save {format_money(worth_usd * rate)}"
+    share = rate / (abs(float(state.best[0])) or _spread(state) or math.inf)
+    return f"improve {problem.objective.metric} by {share:.2%}, worth {format_money(worth_usd * rate)} of runs"
 
 
 def relative_improvement(state: State, plan: Plan | None) -> float | None:
@@ -259,3 +309,21 @@ def relative_improvement(state: State, plan: Plan | None) -> float | None:
 def _best_after(state: State, count: int) -> float:
     observations: tuple[Observation, ...] = state.observations[:count]
     return min((value for _, value in feasible_runs(state.problem, observations)), default=math.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """A number of runs for a study that has no budget of its own (Fabulinus: 100 iterations)."""
+
+    limit: int = 100
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise ValueError(f"limit is {self.limit}; give the number of runs, 1 or more")
+
+    def __call__(self, state: State, plan: Plan | None) -> str | None:
+        """A reason when they are started and neither money nor a number of runs is limited."""
+        budget = state.problem.budget
+        if math.isfinite(budget.usd) or budget.trials is not None or state.started < self.limit:
+            return None
+        return f"{self.limit} runs were made; a budget allows more"

@@ -60,6 +60,7 @@ class Fraction:
         return testable, full if self.answer == "full" else None
 
 
+@lru_cache(maxsize=32)
 def shares(space: Space, column: str) -> FloatArray:
     """The fraction of the data that every row reads `[q]`, checked to lie in (0, 1]."""
     cells = space.column(column)
@@ -76,6 +77,7 @@ def shares(space: Space, column: str) -> FloatArray:
         raise InputError(
             f"fraction: {column} holds {wrong[0]:g}; a fraction of the data lies above 0 and up to 1{percent}."
         )
+    values.setflags(write=False)
     return values
 
 
@@ -91,3 +93,8 @@ def configurations(space: Space, column: str | None) -> IntArray:
     if not others:
         return np.zeros(len(space), dtype=np.int64)
     return np.unique(space.codes[:, others], axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def row_shares(problem: Problem) -> FloatArray:
+    """The fraction of the data that each configuration reads `[q]`, in (0, 1]: 1 where every run reads all of it."""
+    return np.ones(len(problem.space)) if problem.fraction is None else shares(problem.space, problem.fraction)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from lynceus.errors import InputError
+from lynceus.problem.metric_units import Unit
 from lynceus.problem.units import parse_duration, parse_money
 
 
@@ -26,6 +27,19 @@ def _parsed_by(parse: Callable[[object, str], float], noun: str) -> Callable[[An
 
     return read
 
+
+def _unit(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"got {value!r}; write a unit such as ms, tokens/s, MB or %.")
+    try:
+        Unit.parse(value)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+MetricUnit = Annotated[str, BeforeValidator(_unit)]
+"""The unit of a metric, written `ms`, `tokens/s`, `MB`, `%`."""
 
 Duration = Annotated[
     float,

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lynceus.errors import InputError, did_you_mean
+from lynceus.problem.formula import PRICE, QUANTITY_WORDS
+from lynceus.problem.metric_units import has_unit, in_unit, with_unit
 from lynceus.problem.units import (
     format_duration,
     format_money,
@@ -15,13 +19,18 @@ from lynceus.problem.units import (
     parse_money,
     parse_quantity,
 )
+from lynceus.space.expression import Expression
 
-TIME_WORDS = ("time", "runtime", "duration")
-COST_WORDS = ("cost", "price", "money")
-
-_ALIASES = dict.fromkeys(TIME_WORDS, "time") | dict.fromkeys(COST_WORDS, "cost")
+_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
+"""A metric's name; anything longer is a formula."""
+_DIRECTIONS = ("minimize", "maximize")
+_STATISTIC = re.compile(r"(p\d{1,2}(?:\.\d+)?|median|mean|min|max)\(([A-Za-z_][\w.\-]*)\)")
+"""A statistic of what a run streams; `executors/supervisor/streams.py` computes it."""
+_NO_UNITS: Mapping[str, str] = MappingProxyType({})
 _PER_UNIT = re.compile(r"(?:usd|dollars?|cost)_per_([A-Za-z0-9]\w*)", re.IGNORECASE)
-_CONSTRAINT = re.compile(r"^\s*([A-Za-z_][\w.\-]*)\s*(<=|>=|<|>)\s*([^@]+?)\s*(?:@\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*)?$")
+_CONSTRAINT = re.compile(
+    r"^\s*([A-Za-z_][\w.\-]*(?:\s*\(\s*[A-Za-z_][\w.\-]*\s*\))?)\s*(<=|>=|<|>)\s*([^@]+?)\s*(?:@\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*)?$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +39,45 @@ class Objective:
 
     >>> Objective.parse("maximize accuracy")
     Objective(metric='accuracy', maximise=True)
+    >>> Objective.parse("minimize price / throughput").is_formula
+    True
     """
 
     metric: str = "cost"
-    """`cost`, `time`, or the name of a reported metric."""
+    """`cost`, `time`, the name of a reported metric, or a formula over metrics, columns and `price` (dollars per hour)."""
     maximise: bool = False
 
     def __post_init__(self) -> None:
-        if self.maximise and self.metric in ("cost", "time"):
+        if self.maximise and self.metric in ("cost", "time", PRICE):
             raise InputError(f"objective: maximising {self.metric} is not useful; write 'minimize {self.metric}'.")
+        if self.is_formula:
+            Expression.parse(self.metric, "objective:")
 
     @classmethod
     def parse(cls, text: str) -> Objective:
-        """Read `cost`, `minimize time`, `maximize accuracy`; British spelling is accepted."""
-        words = text.split()
-        direction = "minimize"
-        if len(words) == 2:
-            direction, words = words[0].lower().replace("is", "iz"), words[1:]
-        if len(words) != 1 or direction not in ("minimize", "maximize"):
+        """Read `cost`, `minimize time`, `maximize accuracy`, `minimize price / throughput`; British spelling is accepted."""
+        first, _, rest = text.strip().partition(" ")
+        direction = first.lower().replace("is", "iz")
+        if direction not in _DIRECTIONS or not rest:
+            direction, rest = "minimize", text
+        rest = rest.strip()
+        words = rest.split()
+        if not words or (len(words) > 1 and all(_NAME.fullmatch(word) for word in words) and "if" not in words):
             raise InputError(
-                f"objective: cannot read {text!r}; write for example 'cost', 'minimize time' or 'maximize accuracy'."
+                f"objective: cannot read {text!r}; write for example 'cost', 'minimize time', 'maximize accuracy' or "
+                "'minimize price / throughput'."
             )
-        return cls(_ALIASES.get(words[0], words[0]), direction == "maximize")
+        return cls(QUANTITY_WORDS.get(rest, rest), direction == "maximize")
+
+    @property
+    def is_formula(self) -> bool:
+        """Whether it is computed from several quantities, or from what is known of a configuration."""
+        return self.metric == PRICE or _NAME.fullmatch(self.metric) is None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The quantities and columns that it reads, as written."""
+        return Expression.parse(self.metric, "objective:").names if self.is_formula else (self.metric,)
 
     @property
     def sign(self) -> float:
@@ -72,6 +98,16 @@ class Objective:
         return f"{'maximize' if self.maximise else 'minimize'} {self.metric}"
 
 
+def streamed(name: str) -> str | None:
+    """The metric of which a name is a statistic over what a run streams; None for the name of a metric itself.
+
+    >>> streamed("p99(latency)"), streamed("latency")
+    ('latency', None)
+    """
+    matched = _STATISTIC.fullmatch(name)
+    return None if matched is None else matched[2]
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """A bound on an observed quantity, optionally with the confidence with which it must hold.
@@ -87,6 +123,8 @@ class Constraint:
     """False: the quantity may be at most `bound`; true: it must be at least `bound`."""
     confidence: float | None = None
     """Required probability that a recommended configuration meets this constraint; None: one run that met it is enough."""
+    unit: str = ""
+    """The declared unit of a metric, in which `bound` is; empty: none is declared."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.bound):
@@ -103,8 +141,12 @@ class Constraint:
             raise InputError(f"constraints: the bound on {self.metric} is {self.bound!r}; give a positive one.")
 
     @classmethod
-    def parse(cls, text: str) -> Constraint:
-        """Read `runtime <= 45m @ 0.95`, `accuracy >= 0.85`, `cost <= $0.50`, `bytes <= 4.3MB`."""
+    def parse(cls, text: str, units: Mapping[str, str] = _NO_UNITS) -> Constraint:
+        """Read `runtime <= 45m @ 0.95`, `accuracy >= 0.85`, `cost <= $0.50`, `bytes <= 4.3MB`; `units` of metrics by name.
+
+        >>> print(Constraint.parse("p99(ttft) <= 0.5s", {"ttft": "ms"}))
+        p99(ttft) <= 500ms
+        """
         match = _CONSTRAINT.match(text)
         if match is None:
             raise InputError(
@@ -112,32 +154,54 @@ class Constraint:
                 "for example 'runtime <= 45m @ 0.95' or 'accuracy >= 0.85'."
             )
         name, sign, bound_text, confidence_text, percent = match.groups()
-        metric = _ALIASES.get(name, name)
+        name = "".join(name.split())
+        if "(" in name and streamed(name) is None:
+            raise InputError(
+                f"constraints: {name!r} in {text!r} is no statistic of what a run streams; write for example 'p99(latency) <= 200', "
+                "or median, mean, min or max."
+            )
+        metric, unit = QUANTITY_WORDS.get(name, name), units.get(streamed(name) or name, "")
         if metric == "time":
             bound = parse_duration(bound_text, f"constraints: the bound in {text!r}")
         elif metric == "cost":
             bound = parse_money(bound_text, f"constraints: the bound in {text!r}")
         else:
-            number = parse_quantity(bound_text)
-            if number is None:
-                raise InputError(
-                    f"constraints: {bound_text!r} in {text!r} is neither a number nor an amount of bytes; write for example "
-                    f"'{name} {sign} 0.85', '{name} {sign} 3MB' or '{name} {sign} 3MiB' (B for bytes; b would be bits)."
-                    + did_you_mean(name, _ALIASES)
-                )
-            bound = number
+            bound = _bound(text, name, sign, bound_text, unit)
         confidence = None
         if confidence_text is not None:
             confidence = float(confidence_text) / (100.0 if percent else 1.0)
-        return cls(metric, bound, sign.startswith(">"), confidence)
+        return cls(metric, bound, sign.startswith(">"), confidence, unit)
 
     def holds(self, value: float) -> bool:
         """Whether an observed value meets the constraint."""
         return value >= self.bound if self.at_least else value <= self.bound
 
     def __str__(self) -> str:
-        bound = format_number(self.bound)
+        bound = with_unit(format_number(self.bound), self.unit)
         if self.metric in ("time", "cost"):
             bound = format_duration(self.bound) if self.metric == "time" else format_money(self.bound)
         confidence = "" if self.confidence is None else f" @ {self.confidence:g}"
         return f"{self.metric} {'>=' if self.at_least else '<='} {bound}{confidence}"
+
+
+def _bound(text: str, name: str, sign: str, bound: str, unit: str) -> float:
+    """The bound on a metric as a number in its declared unit."""
+    number = in_unit(bound, unit) if unit else parse_quantity(bound)
+    if number is not None:
+        return number
+    if unit:
+        raise InputError(
+            f"constraints: {bound!r} in {text!r} is no amount of {unit}, the unit of {streamed(name) or name}; write for example "
+            f"'{name} {sign} {with_unit('500', unit)}'."
+        )
+    if has_unit(bound):
+        raise InputError(
+            f"constraints: {bound!r} in {text!r} has a unit, but none is declared for {streamed(name) or name}; declare it, as in "
+            f"metrics: {{{streamed(name) or name}: {{unit: ms}}}}, or write a plain number."
+            + did_you_mean(name, QUANTITY_WORDS)
+        )
+    raise InputError(
+        f"constraints: {bound!r} in {text!r} is neither a number nor an amount of bytes; write for example "
+        f"'{name} {sign} 0.85', '{name} {sign} 3MB' or '{name} {sign} 3MiB' (B for bytes; b would be bits)."
+        + did_you_mean(name, QUANTITY_WORDS)
+    )

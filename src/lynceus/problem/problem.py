@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from lynceus.problem.baseline import Baseline
 from lynceus.problem.billing import Billing
 from lynceus.problem.budget import Budget
 from lynceus.problem.data_fraction import shares
+from lynceus.problem.dollar_use import dollar_use
+from lynceus.problem.formula import PRICE
 from lynceus.problem.future_use import FutureUse
+from lynceus.problem.goal import Goal, ObjectiveKind
+from lynceus.problem.history import PastJob
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.preemption import Preemption
 from lynceus.problem.run_costs import RunCosts
@@ -28,8 +32,6 @@ if TYPE_CHECKING:
 
     from lynceus.space.column import BoolArray, FloatArray
     from lynceus.space.table import Space
-
-ObjectiveKind = Literal["cost", "time", "metric"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Problem:
     """The configuration used until now, with which the best one is compared."""
     future: FutureUse | None = None
     """How often the result will be used; None: as the policy assumes."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Declared units of reported metrics: `{"ttft": "ms"}`."""
+    history: tuple[PastJob, ...] = ()
+    """Runs of earlier jobs to learn from; nothing of them is charged."""
 
     def __post_init__(self) -> None:
         for name in ("testable", "answerable"):
@@ -81,6 +87,8 @@ class Problem:
             shares(self.space, self.fraction)
         if self.baseline is not None:
             self._check_baseline(self.baseline)
+        _ = self.goal.formula  # refuses what cannot be computed
+        self._check_future()
 
     def _check_baseline(self, baseline: Baseline) -> None:
         if not 0 <= baseline.row < len(self.space):
@@ -90,6 +98,17 @@ class Problem:
         if baseline.measure and self.testable is not None and not self.testable[baseline.row]:
             raise InputError(
                 "baseline: measure is true, but trials may not run this configuration (see fraction.test); give its runtime instead."
+            )
+
+    def _check_future(self) -> None:
+        formula = self.goal.formula
+        if self.future is None or formula is None or not formula.metrics or PRICE not in formula.reads:
+            return
+        if not self.objective.maximise and dollar_use(self) is None:
+            missing = next((name for name in formula.metrics if name not in self.units), formula.metrics[0])
+            raise InputError(
+                f"future: '{self.objective.metric}' is no amount of dollars that can be counted; declare the unit of {missing}, "
+                f"as in metrics: {{{missing}: {{unit: tokens/s}}}}."
             )
 
     def with_budget(self, usd: float, more_trials: int = 0) -> Problem:
@@ -104,21 +123,19 @@ class Problem:
         return replace(self, constraints=tuple(constraints))
 
     @cached_property
-    def share(self) -> FloatArray:
-        """The fraction of the data that each configuration reads `[q]`, in (0, 1]."""
-        return np.ones(len(self.space)) if self.fraction is None else shares(self.space, self.fraction)
+    def goal(self) -> Goal:
+        """The objective over these configurations: what of it is known, and what runs have to tell."""
+        return Goal(self.objective, self.space, linear=self.billing.linear and self.preemption is None)
 
-    @cached_property
+    @property
     def kind(self) -> ObjectiveKind:
-        """Whether the objective is cost, time, or a reported metric."""
-        if self.objective.metric == "cost":
-            return "cost"
-        return "time" if self.objective.metric == "time" else "metric"
+        """Whether the objective is cost, time, or what runs report."""
+        return self.goal.kind
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
         """Reported metrics in objective and constraints, in order of appearance."""
-        names = [self.objective.metric, *(constraint.metric for constraint in self.constraints)]
+        names = [*self.goal.metrics, *(constraint.metric for constraint in self.constraints)]
         return tuple(dict.fromkeys(name for name in names if name not in ("cost", "time")))
 
     @cached_property
@@ -165,13 +182,17 @@ class Problem:
         return self.run_costs.of_run(row, seconds)
 
     def value(self, row: int, seconds: float, metrics: Mapping[str, float]) -> float:
-        """The objective of a finished run, smaller is better (a maximised metric changes sign)."""
+        """The objective of a finished run, smaller is better (a maximised metric changes sign).
+
+        NaN where a formula has no value, as a division by a throughput of 0.
+        """
         if self.kind == "cost":
             return self.cost(row, seconds)
         if self.kind == "time":
             return seconds
-        reported = metrics[self.objective.metric]
-        return -reported if self.objective.maximise else reported
+        if self.goal.formula is None:
+            return self.goal.value(row, metrics)
+        return self.goal.value(row, {**metrics, "time": seconds, "cost": self.cost(row, seconds)})
 
     def meets_constraints(self, row: int, seconds: float, metrics: Mapping[str, float]) -> bool:
         """Whether a finished run met every constraint; a metric that was not reported meets none."""
@@ -188,8 +209,7 @@ class Problem:
         """The objective of a finished run that may be recommended and met every constraint; None for any other run."""
         if self.answerable is not None and not self.answerable[row]:
             return None
-        if (self.kind == "metric" and self.objective.metric not in metrics) or not self.meets_constraints(
-            row, seconds, metrics
-        ):
+        if not (self.goal.told_by(metrics) and self.meets_constraints(row, seconds, metrics)):
             return None
-        return self.value(row, seconds, metrics)
+        value = self.value(row, seconds, metrics)
+        return None if math.isnan(value) else value

@@ -111,6 +111,16 @@ def format_duration(seconds: float) -> str:
     return f"{whole}{large}{rest}{small}" if rest else f"{whole}{large}"
 
 
+def format_bytes(amount: float) -> str:
+    """Bytes in powers of 1000, with three digits.
+
+    >>> [format_bytes(value) for value in (0, 999, 2_147_483_648, 754e9)]
+    ['0 B', '999 B', '2.15 GB', '754 GB']
+    """
+    power = min(max(int(math.log10(max(amount, 1.0)) / 3 + 1e-12), 0), 5)
+    return f"{float(f'{amount / 1000**power:.3g}'):g} {('B', 'kB', 'MB', 'GB', 'TB', 'PB')[power]}"
+
+
 def format_money(dollars: float) -> str:
     """Dollars with as many digits as matter.
 

@@ -9,6 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
 from lynceus.errors import InfrastructureError, InputError
+from lynceus.executors.table import MeasuredNoise
 from lynceus.policy.policy import Policy
 from lynceus.replay.job import ReplayJob
 from lynceus.replay.process_pool import process_pool
@@ -30,6 +31,8 @@ class Campaign:
     parallel: int = 1
     """Trials that run at the same time."""
     first_seed: int = 0
+    noise: MeasuredNoise = "none"
+    """`measured`: every run takes one of the times that were measured of its row."""
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -49,7 +52,14 @@ class Campaign:
     def replay(self, number: int) -> Replay:
         """Run the replay with this number; all seeds of the first policy come first."""
         policy, seed = divmod(number, self.seeds)
-        return replay(self.job, self.policies[policy], self.first_seed + seed, until=self.until, parallel=self.parallel)
+        return replay(
+            self.job,
+            self.policies[policy],
+            self.first_seed + seed,
+            until=self.until,
+            parallel=self.parallel,
+            noise=self.noise,
+        )
 
 
 Progress = Callable[[Replay], None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,9 @@ from lynceus.models.past_pairs import PastRuns
 from lynceus.problem.billing import Billing
 from lynceus.problem.budget import Budget
 from lynceus.problem.data_fraction import Fraction
+from lynceus.problem.formula import PRICE, QUANTITY_WORDS
+from lynceus.problem.goal import refuse_price
+from lynceus.problem.history import PastJob
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_duration, format_money, parse_money
@@ -50,14 +53,17 @@ def load_job(
     budget_means: float | None = None,
     where: str | None = None,
     billing: Billing | None = None,
+    price: str | None = None,
 ) -> ReplayJob:
     """A job from a YAML file, or by the name of a shipped one; arguments override the fields of the file.
 
     `deadline_fastest` is a deadline in multiples of the fastest run, `budget_means` a budget in multiples of the mean cost of a
-    run (both as in the thesis), `where` an expression over the columns that selects rows.
+    run (both as in the thesis), `where` an expression over the columns that selects rows, `price` one for dollars per hour.
     """
     path = job_path(spec)
     table = JobTable.read(path)
+    if price is not None:
+        table = replace(table, spec=table.spec.model_copy(update={"price": price}))
     if where is not None:
         table = table.where(where)
     measurements = table.measurements()
@@ -78,12 +84,32 @@ def load_job(
         )
     return ReplayJob(
         table.spec.name or path.stem,
-        problem.with_budget(usd),
+        replace(problem.with_budget(usd), history=_history(path, table)),
         measurements,
         best,
         table.spec.progress.target if table.spec.progress else None,
         past_runs(table.document, table.spec, table.table),
     )
+
+
+def table_as_history(spec: str | Path) -> PastJob:
+    """A whole table as the history of another job."""
+    path = job_path(spec)
+    table = JobTable.read(path)
+    seconds = tuple(float(one) for one in table.measurements().seconds)
+    columns = {name: tuple(cells.tolist()) for name, cells in table.space().columns.items()}
+    return PastJob(table.spec.name or path.stem, columns, seconds, (False,) * len(seconds), f"table {path.name}")
+
+
+def _history(path: Path, table: JobTable) -> tuple[PastJob, ...]:
+    found = []
+    for place, name in enumerate(table.spec.history):
+        beside = path.parent / name
+        try:
+            found.append(table_as_history(beside if beside.is_file() else name))
+        except InputError as error:
+            raise InputError(f"{table.document.at('history', place)}: {error}") from None
+    return tuple(found)
 
 
 def job_path(spec: str | Path) -> Path:
@@ -143,9 +169,19 @@ def _deadline_s(table: JobTable, seconds: FloatArray, deadline: float | Deadline
 
 def _problem(table: JobTable, deadline_s: float | None, billing: Billing) -> Problem:
     """The problem of the file, with an unlimited budget."""
-    space = table.space()
+    objective = _objective(table)
+    for field, names in (("parameters", table.spec.parameters), ("metrics", table.spec.metrics)):
+        try:
+            refuse_price(names)
+        except InputError as error:
+            raise InputError(f"{table.document.at(field)}: {error}") from None
+    space = table.space(_known_columns(table, objective))
+    try:
+        _ = Problem(space, objective).goal.formula
+    except InputError as error:
+        raise InputError(f"{table.document.at('objective')}: {_without_field(error)}") from None
     deadline = () if deadline_s is None else (Constraint("time", deadline_s),)
-    problem = Problem(space, _objective(table), deadline + _constraints(table), Budget(), billing)
+    problem = Problem(space, objective, deadline + _constraints(table), Budget(), billing, units=table.spec.units)
     fraction = table.spec.fraction
     if fraction is None:
         return problem
@@ -165,15 +201,24 @@ def _objective(table: JobTable) -> Objective:
         objective = Objective.parse(table.spec.objective)
     except InputError as error:
         raise InputError(f"{table.document.at('objective')}: {_without_field(error)}") from None
-    _check_metric(table, objective.metric, "objective")
+    known = (PRICE, *QUANTITY_WORDS, *table.table) if objective.is_formula else ()
+    for name in objective.names:
+        if name not in known:
+            _check_metric(table, name, "objective")
     return objective
+
+
+def _known_columns(table: JobTable, objective: Objective) -> list[str]:
+    """Columns of the table that a formula reads and that no run has to report."""
+    reported = {*table.spec.metrics, *QUANTITY_WORDS}
+    return [name for name in objective.names if objective.is_formula and name in table.table.keys() - reported]
 
 
 def _constraints(table: JobTable) -> tuple[Constraint, ...]:
     constraints = []
     for place, text in enumerate(table.spec.constraints):
         try:
-            constraint = Constraint.parse(text)
+            constraint = Constraint.parse(text, table.spec.units)
         except InputError as error:
             raise InputError(f"{table.document.at('constraints', place)}: {_without_field(error)}") from None
         _check_metric(table, constraint.metric, "constraints", place)

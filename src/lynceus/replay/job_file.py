@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from lynceus.jobfile.sections.budget import RateSection
+from lynceus.jobfile.sections.budget import BillingSection
 from lynceus.jobfile.sections.space import FractionSection
-from lynceus.problem.fields import Duration, Money, Section
+from lynceus.problem.fields import Duration, MetricUnit, Money, Section
 
 
 class ParameterSpec(Section):
@@ -30,6 +30,26 @@ class ProgressSpec(Section):
     """Seconds between two numbers."""
     target: float | None = None
     """Progress at which the job is done; timeouts that extrapolate progress aim at it."""
+
+
+class MetricSpec(Section):
+    """A reported metric with its unit."""
+
+    column: str
+    unit: MetricUnit
+
+
+class StreamSpec(Section):
+    """Values that a run streams, made up from two published quantiles (log-normal): named synthetic in results."""
+
+    median: str
+    """The column with the median."""
+    p95: str
+    """The column with the 95th percentile."""
+    every: Annotated[Duration, Field(gt=0)]
+    """Time between two values."""
+    start: Duration = 0.0
+    """Time of a run before the first value."""
 
 
 class DetailsSpec(Section):
@@ -96,18 +116,35 @@ class ReplaySpec(Section):
     """Further columns that models may read."""
     time: str = "time_s"
     """The column with seconds."""
+    repeats: str | None = None
+    """The column with the seconds of every run of a row, as numbers separated by spaces, for `--noise measured`. Without it, or where a
+    cell is empty, every run takes the time of the row. The score goes by the column `time`, which should be their median."""
     price: str | float = "price_usd_per_hour"
     """Dollars per hour of the whole configuration: a column, an expression over columns, or a number."""
-    metrics: dict[str, str] = Field(default_factory=dict)
-    """Reported metrics: name in objective and constraints → column."""
+    metrics: dict[str, str | MetricSpec] = Field(default_factory=dict)
+    """Reported metrics: name in objective and constraints → column, or column and unit."""
+    streams: dict[str, StreamSpec] = Field(default_factory=dict)
+    """Synthetic streams, for limits such as `p95(ttft) <= 500` that end a run when their answer is clear."""
     details: DetailsSpec | None = None
     past: PastSpec | None = None
+    history: list[str] = Field(default_factory=list)
+    """Other replay jobs whose whole tables a policy may learn from: names of shipped jobs, or files beside this one."""
     progress: ProgressSpec | None = None
     fraction: FractionSection | None = None
     """The column with the fraction of the data; its name alone allows every fraction to be run and recommended."""
     objective: str = "cost"
     constraints: list[str] = Field(default_factory=list)
     deadline: Duration | DeadlineSpec | None = None
-    billing: RateSection = RateSection()
+    billing: BillingSection = BillingSection()
     budget: Money | None = None
     """Dollars for the whole exploration; None: unlimited."""
+
+    @property
+    def metric_columns(self) -> dict[str, str]:
+        """Metric → column."""
+        return {name: one if isinstance(one, str) else one.column for name, one in self.metrics.items()}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Metric → unit, where one is declared."""
+        return {name: one.unit for name, one in self.metrics.items() if not isinstance(one, str)}

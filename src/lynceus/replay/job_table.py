@@ -10,14 +10,16 @@ from pathlib import Path
 import numpy as np
 
 from lynceus.errors import InputError, hint
+from lynceus.executors.synthetic_streams import SyntheticStream
 from lynceus.executors.table import Measurements
 from lynceus.jobfile.yaml.document import Document
 from lynceus.replay.job_file import ParameterSpec, ReplaySpec
-from lynceus.replay.tables import Table, find_table, read_table
+from lynceus.replay.tables import find_table
 from lynceus.space.column import Cell, FloatArray
 from lynceus.space.expression import Expression
 from lynceus.space.parameter import Categorical, Float, Integer, Ordinal, Parameter
 from lynceus.space.table import Space
+from lynceus.space.table_file import Table, read_table
 
 _DEFAULT_EVERY_S = 30.0
 
@@ -76,8 +78,8 @@ class JobTable:
         )
         return seconds
 
-    def space(self) -> Space:
-        """The configurations of the table."""
+    def space(self, kept: Sequence[str] = ()) -> Space:
+        """The configurations of the table; `kept` are further columns that are known of them, though no model reads them."""
         given = self.spec.parameters
         named = given if isinstance(given, dict) else dict.fromkeys(given)
         if not named:
@@ -97,16 +99,29 @@ class JobTable:
             self._check_positive(self.numbers(price, "price"), where, "a price above 0")
         features = [*named, *(name for name in self.spec.features if name not in named)]
         try:
-            return Space.from_table(self.table, parameters, features, price)
+            return Space.from_table(self.table, parameters, features, price, kept=kept)
         except InputError as error:
             raise InputError(f"{self.document.name} ({self.table_name}): {error}") from None
 
     def measurements(self) -> Measurements:
         """What every run of the table took and reported."""
         spec = self.spec
-        named = {name: self.numbers(column, "metrics", name) for name, column in spec.metrics.items()}
+        named = {name: self.numbers(column, "metrics", name) for name, column in spec.metric_columns.items()}
         every_s = spec.progress.every if spec.progress else _DEFAULT_EVERY_S
-        return Measurements(self.seconds(), {**self._details(), **named}, self._progress(), every_s)
+        return Measurements(
+            self.seconds(), {**self._details(), **named}, self._progress(), every_s, self._streams(), self._repeats()
+        )
+
+    def _streams(self) -> dict[str, SyntheticStream]:
+        """Streams that are made up from published quantiles."""
+        found = {}
+        for name, spec in self.spec.streams.items():
+            median = self.numbers(spec.median, "streams", name, "median")
+            p95 = self.numbers(spec.p95, "streams", name, "p95")
+            where = f"{self.document.at('streams', name)}: column '{spec.median}'"
+            self._check_positive(median, where, "a median above 0")
+            found[name] = SyntheticStream(median, np.fmax(p95, median), spec.every, spec.start)
+        return found
 
     def _check_positive(self, values: FloatArray, where: str, needed: str) -> None:
         wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
@@ -168,15 +183,32 @@ class JobTable:
 
     def _progress(self) -> tuple[tuple[float, ...], ...] | None:
         """The progress of every run; None when it was not recorded."""
-        if self.spec.progress is None:
+        return None if self.spec.progress is None else self._lists(self.spec.progress.column, "progress", "column")
+
+    def _repeats(self) -> tuple[tuple[float, ...], ...] | None:
+        """The times of all runs of every row; None when runs were not repeated."""
+        name = self.spec.repeats
+        if name is None:
             return None
-        name, traces = self.spec.progress.column, []
-        for row, cell in enumerate(self.column(name, "progress", "column"), start=1):
+        repeats = self._lists(name, "repeats")
+        for row, times in enumerate(repeats, start=1):
+            wrong = [time for time in times if not (math.isfinite(time) and time > 0)]
+            if wrong:
+                raise InputError(
+                    f"{self.document.at('repeats')}: column '{name}' of {self.table_name} holds {wrong[0]:g} in row {row}; "
+                    "every run needs a time above 0 seconds: correct or remove it."
+                )
+        return repeats
+
+    def _lists(self, name: str, *path: str | int) -> tuple[tuple[float, ...], ...]:
+        """A column of numbers separated by spaces; nothing where a cell is empty."""
+        lists = []
+        for row, cell in enumerate(self.column(name, *path), start=1):
             try:
-                traces.append(tuple(float(word) for word in ("" if cell is None else str(cell)).split()))
+                lists.append(tuple(float(word) for word in ("" if cell is None else str(cell)).split()))
             except ValueError:
                 raise InputError(
-                    f"{self.document.at('progress', 'column')}: column '{name}' of {self.table_name} holds {str(cell)[:40]!r} "
+                    f"{self.document.at(*path)}: column '{name}' of {self.table_name} holds {str(cell)[:40]!r} "
                     f"in row {row}; numbers separated by spaces are needed."
                 ) from None
-        return tuple(traces)
+        return tuple(lists)

@@ -12,9 +12,10 @@ from lynceus.errors import InputError, hint
 from lynceus.jobfile.yaml.document import Document
 from lynceus.models.past_pairs import PastRuns
 from lynceus.replay.job_file import PastSpec, ReplaySpec
-from lynceus.replay.tables import Table, find_table, read_table
+from lynceus.replay.tables import find_table
 from lynceus.space.column import FloatArray
 from lynceus.space.expression import Expression
+from lynceus.space.table_file import Table, read_table
 
 
 def past_runs(document: Document, spec: ReplaySpec, table: Table) -> PastRuns | None:

@@ -9,12 +9,13 @@ from typing import Literal
 
 from lynceus.errors import InputError
 from lynceus.executors.simulation import World
-from lynceus.executors.table import SimulatedClock, TableExecutor
+from lynceus.executors.table import MeasuredNoise, SimulatedClock, TableExecutor
 from lynceus.models.past_pairs import PastPairs
 from lynceus.models.state import feasible_runs
 from lynceus.policy.answer import BestBelieved, BestSeen
+from lynceus.policy.informed import can_learn, informed
 from lynceus.policy.policy import Policy
-from lynceus.policy.stopping import Never
+from lynceus.policy.stopping import Iterations, Never
 from lynceus.replay.job import ReplayJob
 from lynceus.replay.score import TOLERANCE, Reached, reached, true_value
 from lynceus.study.run_loop import explore
@@ -26,7 +27,8 @@ from lynceus.trial.trial import STATES
 
 Until = Literal["optimum", "end"] | float
 """Replay until the optimum has been run (later trials change no measured quantity), until the policy stops, or until a CNO.
-Only `end` applies the policy's stopping rule: the cost of reaching a result and the time of stopping are separate questions."""
+Only `end` applies the policy's stopping rule: the cost of reaching a result and the time of stopping are separate questions.
+A number of iterations is a budget and always applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +83,26 @@ def replay(
     *,
     until: Until = "optimum",
     parallel: int = 1,
+    noise: MeasuredNoise = "none",
     world: World | None = None,
 ) -> Replay:
-    """Let a policy explore the table once; `world` adds noise, failures and the like.
+    """Let a policy explore the table once; `noise` draws the measured repeats of a row, `world` adds made-up noise, failures and the like.
 
     Noise does not affect the score: the CNO is that of the configuration that looks best so far, computed from the table itself.
     """
     clock = SimulatedClock()
-    if until != "end":
+    if until != "end" and not isinstance(policy.stop, Iterations):
         policy = replace(policy, stop=Never())
-    # A table has one time per configuration: repeating a run would tell nothing, unless the world adds noise.
-    problem = replace(job.problem, deterministic=world is None)
+    if noise == "measured" and job.measurements.repeats is None:
+        raise InputError(
+            f"noise: {job.name} has no repeated runs; name the column with their times under 'repeats' in the job file, or replay "
+            "without measured noise."
+        )
+    # A table has one time per configuration: repeating a run would tell nothing, unless there is noise.
+    problem = replace(job.problem, deterministic=world is None and noise == "none")
     study = Study(problem, fitted(policy, job), seed=seed, name=job.name, clock=clock)
     recorder = _Recorder(job, study, target_cno(until))
-    executor = TableExecutor(job.problem, job.measurements, clock, world=world, seed=seed)
+    executor = TableExecutor(job.problem, job.measurements, clock, noise=noise, world=world, seed=seed)
     explore(
         study,
         executor,
@@ -192,6 +200,8 @@ def fitted(policy: Policy, job: ReplayJob) -> Policy:
                 "'past' in the job file (and set LYNCEUS_DATA to its folder), or choose another policy."
             )
         policy = replace(policy, surrogate=replace(policy.surrogate, past=job.past))
+    if can_learn(policy, job.problem):
+        policy = informed(policy)
     censored = policy.timeout.censored
     default = next((one.default for one in fields(censored) if one.name == "target"), None)  # type: ignore[arg-type]
     if job.target is None or default is None or getattr(censored, "target") != default:  # noqa: B009

@@ -70,13 +70,9 @@ def optimum(problem: Problem, measured: Measurements) -> Optimum | None:
 
 def true_value(problem: Problem, measured: Measurements, row: int) -> float | None:
     """The measured objective of a row, smaller is better; None when it violates a constraint or may not be recommended."""
-    if problem.answerable is not None and not problem.answerable[row]:
-        return None
     seconds = float(measured.seconds[row])
     metrics = {name: float(values[row]) for name, values in measured.metrics.items() if not np.isnan(values[row])}
-    if problem.kind == "metric" and problem.objective.metric not in metrics:
-        return None
-    return problem.value(row, seconds, metrics) if problem.meets_constraints(row, seconds, metrics) else None
+    return problem.answer_value(row, seconds, metrics)
 
 
 def reached(cno: Sequence[float], spent_usd: Sequence[float], level: float) -> Reached:

@@ -16,12 +16,17 @@ _TRIAL_ROW = {
     "reason": None,
     "runtime_s": 312.5,
     "cost_usd": 0.0174,
+    "value": 0.0174,
     "charged_usd": 0.0174,
     "keeps_constraints": True,
     "metrics": {"accuracy": 0.93},
     "detail": "",
     "started": "2026-09-22T02:00:14Z",
     "ended": "2026-09-22T02:05:27Z",
+    "peak_memory_bytes": 2147483648.0,
+    "cpus_used": 3.4,
+    "read_bytes": 734003200.0,
+    "written_bytes": 52428800.0,
 }
 _OVERVIEW = {
     "name": "nightly-sessions",

@@ -66,6 +66,10 @@ def _refuse_files(job: Job) -> None:
     if job.spec.prices is not None:
         with job.at("prices", "file"):
             raise InputError("the API cannot read catalogs on the server; write the prices with price.")
+    for entry, past in enumerate(job.spec.history if isinstance(job.spec.history, list) else []):
+        if past.file is not None or past.storage is not None:
+            with job.at("history", entry):
+                raise InputError("the API reads no files and no other storages; name a study of this server.")
     if job.spec.notify is not None:
         with job.at("notify"):
             raise InputError("the API cannot use secrets on the server; run the study from a job file.")

@@ -7,8 +7,9 @@
   positive and the largest is at least 8 times the smallest: machine sizes come as powers of two, and three doublings
   on a linear scale would crowd all but the largest into a corner. Trees are nearly indifferent to this (it moves only
   where between two values they cut); Gaussian processes are not.
-- Inactive values are one step below the smallest value: a tree separates them with one split, a Gaussian process sees
-  them near the smallest setting, and no further feature is needed.
+- Inactive values of a conditional parameter, and unknown values of a feature, are one step below the smallest value: a
+  tree separates them with one split, a Gaussian process sees them near the smallest setting, and no further feature is
+  needed.
 - Constant features are left out: they have no information.
 """
 

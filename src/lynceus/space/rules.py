@@ -84,11 +84,11 @@ def names_read(derived: Sequence[Derived], forbid: Sequence[str], price: str | f
     return names
 
 
-def refuse_empty_cells(table: Mapping[str, Sequence[Cell]], conditional: Sequence[str]) -> None:
-    """Raise an error for empty cells (None) in columns other than those of conditional parameters."""
+def refuse_empty_cells(table: Mapping[str, Sequence[Cell]], optional: Sequence[str]) -> None:
+    """Raise an error for empty cells (None) in columns that may have none: `optional` ones are conditional parameters and features."""
     for name, cells in table.items():
         empty = np.flatnonzero([cell is None for cell in cells])
-        if empty.size and name not in conditional:
+        if empty.size and name not in optional:
             raise InputError(
                 f"Column {shown(name)} is empty in {row_numbers(empty)}: fill it in, remove the rows, "
                 "or give the parameter a 'when'."

@@ -96,13 +96,14 @@ class Space:
         price: str | float = "price_usd_per_hour",
         derived: Sequence[Derived] = (),
         forbid: Sequence[str] = (),
+        kept: Sequence[str] = (),
     ) -> "Space":
         """The configurations that a table lists, in its order.
 
         A parameter given by name is ordinal if its column holds numbers and categorical otherwise. ``features`` names
         the columns that models read; by default these are the parameters. Derived columns come on top. Columns that are
-        neither parameters nor features nor read by ``price``, ``derived`` or ``forbid`` are left out: results of runs
-        are no part of a space.
+        neither parameters nor features nor ``kept`` nor read by ``price``, ``derived`` or ``forbid`` are left out:
+        results of runs are no part of a space.
 
         >>> space = Space.from_table({"vm": ["s", "l"], "usd": [0.1, 0.4], "time_s": [90, 30]}, ["vm"], price="usd")
         >>> list(space.columns), space.feature_names
@@ -113,11 +114,14 @@ class Space:
                 raise InputError(f"{shown(given)} was given where a list of names is needed: [{shown(given)}].")
         names = [one if isinstance(one, str) else one.name for one in parameters]
         need_columns(columns, [*names, *(features or ())])
-        wanted = {*names, *(features or ()), *names_read(derived, forbid, price)}
+        wanted = {*names, *(features or ()), *kept, *names_read(derived, forbid, price)}
         table = plain_table({name: columns[name] for name in columns if name in wanted})
         whole = tuple(parameter_of_column(one, table[one]) if isinstance(one, str) else one for one in parameters)
         check_parameters(whole)
-        refuse_empty_cells(table, [one.name for one in whole if one.when is not None])
+        # What models alone read may be unknown of some configurations; what the space is made of may not.
+        needed = {*names, *names_read(derived, forbid, price)}
+        optional = [name for name in features or () if name not in needed]
+        refuse_empty_cells(table, [*(one.name for one in whole if one.when is not None), *optional])
         codes = codes_of_table(whole, table)
         refuse_duplicates(whole, codes)
         others = {name: as_column(cells) for name, cells in table.items() if name not in names}

@@ -18,6 +18,7 @@ from lynceus.problem.baseline import Baseline
 from lynceus.problem.billing import Billing
 from lynceus.problem.budget import Budget
 from lynceus.problem.future_use import FutureUse
+from lynceus.problem.history import PastJob
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.space.column import as_column
@@ -44,7 +45,9 @@ def problem_record(problem: Problem) -> dict[str, Any] | None:
     names = {parameter.name for parameter in space.parameters}
     later: dict[str, Any] = {"deterministic": True} if problem.deterministic else {}
     later |= {"baseline": asdict(problem.baseline)} if problem.baseline is not None else {}
+    later |= {"history": [one.record() for one in problem.history]} if problem.history else {}
     later |= {"future": asdict(problem.future)} if problem.future is not None else {}
+    later |= {"units": dict(problem.units)} if problem.units else {}
     return {
         "v": VERSION,
         "space": {
@@ -90,6 +93,8 @@ def problem_of_record(record: Mapping[str, Any]) -> Problem:
         deterministic=record.get("deterministic", False),
         baseline=None if baseline is None else Baseline(**baseline),
         future=None if future is None else FutureUse(**future),
+        units=record.get("units", {}),
+        history=tuple(map(PastJob.of_record, record.get("history", ()))),
     )
 
 

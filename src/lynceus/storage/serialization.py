@@ -6,7 +6,7 @@ no class names, no pickles. A reader of a later version reads every earlier one.
     order    {"v": 1, "number", "row", "cap_s", "reserved_usd", "boots", "plan": {"row", "why", "stoppable", "score", "gain",
               "best_gain", "best_rate", "chance_rate", "probability", "usd", "path": […], "expected": {"form", "mean": […], "std": […]}}}
     outcome  {"v": 1, "end", "seconds", "charged_usd", "metrics": {…}, "trace": [[seconds, progress], …], "reason", "detail",
-              "oracle_s"}
+              "usage": {"peak_memory_bytes", "cpu_s", "read_bytes", "written_bytes"}, "oracle_s"}
     told     {"v": 1, "seconds", "metrics": {…}, "censored", "bound_s"}
     limits   [{"v": 1, "started", "before": [{"metric", "bound", "at_least", "confidence"}, …], "after": […]}, …]
 """
@@ -27,6 +27,7 @@ from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Expected, Order, Plan, Purpose
 from lynceus.trial.outcome import End, FailureReason, Outcome, TrainingTarget
 from lynceus.trial.text import REPLACEMENT
+from lynceus.trial.usage import Usage
 
 VERSION = 1
 
@@ -121,7 +122,7 @@ def order_record(order: Order) -> Json:
             "form": prediction.form,
             "mean": [_out(value) for value in prediction.mean],
             "std": [_out(value) for value in prediction.std],
-        }
+        } | ({"logs": list(prediction.logs)} if any(prediction.logs) else {})
     return {
         "v": VERSION,
         "number": order.number,
@@ -139,7 +140,8 @@ def order_of(record: Mapping[str, Any]) -> Order:
     thought = record["plan"]
     expected = None
     if (prediction := thought.get("expected")) is not None:
-        expected = Expected(prediction["form"], tuple(map(_in, prediction["mean"])), tuple(map(_in, prediction["std"])))
+        mean, std = (tuple(map(_in, prediction[name])) for name in ("mean", "std"))
+        expected = Expected(prediction["form"], mean, std, tuple(map(bool, prediction.get("logs", ()))))
     plan = Plan(
         thought["row"],
         thought["why"],
@@ -184,6 +186,8 @@ def outcome_record(outcome: Outcome) -> Json:
         record["reason"] = str(outcome.reason)
     if outcome.detail:
         record["detail"] = outcome.detail
+    if outcome.usage is not None:
+        record["usage"] = asdict(outcome.usage)
     if outcome.oracle_s is not None:
         record["oracle_s"] = _out(outcome.oracle_s)
     return record
@@ -202,6 +206,7 @@ def outcome_of(record: Mapping[str, Any]) -> Outcome:
         None if reason is None else FailureReason(reason),
         record.get("detail", ""),
         None if "oracle_s" not in record else _in(record["oracle_s"]),
+        usage=Usage.read(record.get("usage")),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lynceus.errors import InputError, did_you_mean, expect
 from lynceus.problem.objective import Constraint
@@ -10,12 +10,14 @@ from lynceus.study.view import StudyView
 from lynceus.trial.limit_change import LimitChange, changed_limits
 
 
-def checked_constraints(given: Sequence[str | Constraint], where: str) -> tuple[Constraint, ...]:
-    """Constraints from texts such as `runtime <= 45m @ 0.95`."""
+def checked_constraints(
+    given: Sequence[str | Constraint], where: str, units: Mapping[str, str]
+) -> tuple[Constraint, ...]:
+    """Constraints from texts such as `runtime <= 45m @ 0.95`; `units` of metrics by name."""
     expect(given, (list, tuple), where, "a list such as ['runtime <= 45m']")
     for one in given:
         expect(one, (str, Constraint), f"{where}: one of them", "a text such as 'runtime <= 45m', or a Constraint,")
-    return tuple(one if isinstance(one, Constraint) else Constraint.parse(one) for one in given)
+    return tuple(one if isinstance(one, Constraint) else Constraint.parse(one, units) for one in given)
 
 
 def new_limits(study: StudyView, changed: Sequence[Constraint]) -> tuple[Constraint, ...]:

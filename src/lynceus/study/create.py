@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from lynceus.errors import expect
+from lynceus.errors import InputError, expect
+from lynceus.policy.informed import can_learn, informed
 from lynceus.policy.policy import Policy
 from lynceus.policy.presets import preset
 from lynceus.policy.retries import RetryRules
@@ -16,12 +18,18 @@ from lynceus.problem.baseline import Baseline
 from lynceus.problem.billing import Billing
 from lynceus.problem.budget import Budget
 from lynceus.problem.future_use import FutureUse
+from lynceus.problem.goal import refuse_price
+from lynceus.problem.history import PastJob
+from lynceus.problem.metric_units import Unit
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_money
 from lynceus.space.table import Space
 from lynceus.storage.serialization import check_seed
+from lynceus.study.past_job import past_job
+from lynceus.study.recorded import RecordedStudy
 from lynceus.study.study import Study
+from lynceus.study.view import StudyView
 
 if TYPE_CHECKING:
     from lynceus.storage.sql.storage import Storage
@@ -42,18 +50,18 @@ def create_study(
     retry_rules: RetryRules | None = None,
     baseline: Baseline | Mapping[str, Any] | None = None,
     future: FutureUse | Mapping[str, Any] | None = None,
+    metrics: Mapping[str, Mapping[str, str]] | None = None,
+    history: Sequence[PastJob | StudyView] = (),
 ) -> Study:
     """A new study, in memory or in a storage such as `sqlite:///lynceus.db`.
 
-    `objective` is `cost`, `time`, or like `maximize accuracy`; constraints read `runtime <= 45m @ 0.95`; a budget is money.
+    `objective` is `cost`, `time`, like `maximize accuracy`, or a formula such as `minimize price / throughput`;
+    constraints read `runtime <= 45m @ 0.95`; a budget is money.
     `baseline` is the configuration used until now: `{"nodes": 4}`, `{"config": {"nodes": 4}, "runtime": "41m"}`, or with `"measure": True`
-    the first trial. `future` says how often the result will be used: `{"runs": 100}` or `{"per_month": 30, "months": 6}`.
+    the first trial. `metrics` declares units, in which limits may be written: `{"p99": {"unit": "ms"}}`. `future` says
+    how often the result will be used: `{"runs": 100}` or `{"per_month": 30, "months": 6}`. `history` are earlier studies to learn from,
+    also of other spaces (docs/history.md); nothing of them is charged.
     """
-    expect(space, Space, "space", "a Space, for example Space.build([Integer('nodes', 1, 8)], price='0.1 * nodes'),")
-    expect(objective, (str, Objective), "objective", "a text such as 'cost' or 'maximize accuracy', or an Objective,")
-    expect(constraints, (list, tuple), "constraints", "a list such as ['runtime <= 45m']")
-    for item in constraints:
-        expect(item, (str, Constraint), "constraints: one of them", "a text such as 'runtime <= 45m', or a Constraint,")
     expect(billing, (Billing, NoneType), "billing", "a Billing, for example Billing(boot_s=60),")
     expect(policy, (str, Policy), "policy", "a name such as 'lynceus', or a Policy,")
     expect(seed, Integral, "seed", "a whole number such as 7")
@@ -61,12 +69,14 @@ def create_study(
     expect(load_if_exists, bool, "load_if_exists", "True or False")
     expect(retry_rules, (RetryRules, NoneType), "retry_rules", "RetryRules")
     check_seed(int(seed))
-    wanted = objective if isinstance(objective, Objective) else Objective.parse(objective)
-    limits = tuple(item if isinstance(item, Constraint) else Constraint.parse(item) for item in constraints)
-    used = None if baseline is None else Baseline.read(space, baseline)
-    uses = None if future is None else FutureUse.read(future)
-    problem = Problem(space, wanted, limits, _budget(budget), billing or Billing(), baseline=used, future=uses)
-    chosen = policy if isinstance(policy, Policy) else preset(policy)
+    problem = replace(
+        _problem(space, objective, constraints, metrics),
+        budget=_budget(budget),
+        billing=billing or Billing(),
+        baseline=None if baseline is None else Baseline.read(space, baseline),
+        future=None if future is None else FutureUse.read(future),
+    )
+    problem, chosen = _with_history(problem, policy if isinstance(policy, Policy) else preset(policy), history)
     if storage is None:
         return Study(problem, chosen, seed=seed, name=study_name, retry_rules=retry_rules)
     from lynceus.study.stored import open_study  # SQLAlchemy is only loaded by those who need it
@@ -74,6 +84,57 @@ def create_study(
     return open_study(
         storage, study_name, problem, chosen, seed=seed, load_if_exists=load_if_exists, retry_rules=retry_rules
     )
+
+
+def _problem(
+    space: Space,
+    objective: str | Objective,
+    constraints: Sequence[str | Constraint],
+    metrics: Mapping[str, Mapping[str, str]] | None,
+) -> Problem:
+    """What is to be found, without what the search may cost."""
+    expect(space, Space, "space", "a Space, for example Space.build([Integer('nodes', 1, 8)], price='0.1 * nodes'),")
+    expect(objective, (str, Objective), "objective", "a text such as 'cost' or 'maximize accuracy', or an Objective,")
+    expect(constraints, (list, tuple), "constraints", "a list such as ['runtime <= 45m']")
+    for item in constraints:
+        expect(item, (str, Constraint), "constraints: one of them", "a text such as 'runtime <= 45m', or a Constraint,")
+    units = _units(metrics)
+    wanted = objective if isinstance(objective, Objective) else Objective.parse(objective)
+    limits = tuple(item if isinstance(item, Constraint) else Constraint.parse(item, units) for item in constraints)
+    refuse_price((*(parameter.name for parameter in space.parameters), *(each.metric for each in limits), *units))
+    return Problem(space, wanted, limits, units=units)
+
+
+def _units(metrics: Mapping[str, Mapping[str, str]] | None) -> dict[str, str]:
+    """Metric → unit, from `{"p99": {"unit": "ms"}}`."""
+    expect(metrics, (Mapping, NoneType), "metrics", "a mapping such as {'p99': {'unit': 'ms'}}")
+    units = {}
+    for name, one in (metrics or {}).items():
+        expect(one, Mapping, f"metrics: {name}", "a mapping such as {'unit': 'ms'}")
+        if set(one) != {"unit"}:
+            raise InputError(
+                f"metrics: {name} has the fields {sorted(one)}; give its unit alone, as in {{'unit': 'ms'}}."
+            )
+        try:
+            Unit.parse(one["unit"])
+        except InputError as error:
+            raise InputError(f"metrics: {name}: {error}") from None
+        units[name] = one["unit"]
+    return units
+
+
+def _with_history(problem: Problem, policy: Policy, history: Sequence[PastJob | StudyView]) -> tuple[Problem, Policy]:
+    """The problem with earlier studies, and the policy that learns from them."""
+    expect(history, (list, tuple), "history", "a list of studies, for example [lynceus.load_study(…)]")
+    problem = replace(problem, history=tuple(map(_past, history)))
+    return problem, informed(policy) if can_learn(policy, problem) else policy
+
+
+def _past(given: PastJob | StudyView) -> PastJob:
+    expect(given, (PastJob, RecordedStudy), "history: one of them", "a study or a PastJob")
+    if isinstance(given, PastJob):
+        return given
+    return past_job(given.name, given.problem, given.observations, f"study {given.name} ({given.record.identity})")
 
 
 def _budget(given: float | str | Budget) -> Budget:

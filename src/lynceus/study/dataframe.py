@@ -53,9 +53,11 @@ def trials_frame(problem: Problem, trials: Sequence[TrialSummary]) -> DataFrame:
 
 
 def _value(problem: Problem, trial: TrialSummary) -> float | None:
-    """The objective of a run that completed: dollars, seconds, or the metric."""
-    if trial.cost_usd is None:
+    """The objective of a run that completed: dollars, seconds, the metric, or the value of a formula."""
+    if trial.cost_usd is None or trial.runtime_s is None or not problem.goal.told_by(trial.metrics):
         return None
+    if problem.goal.formula is not None:
+        return problem.objective.sign * problem.value(problem.space.row(trial.params), trial.runtime_s, trial.metrics)
     if problem.kind == "metric":
-        return trial.metrics.get(problem.objective.metric)
+        return trial.metrics[problem.objective.metric]
     return trial.cost_usd if problem.kind == "cost" else trial.runtime_s

@@ -159,7 +159,7 @@ class Study(StudyView):
         if add_trials < 0 or (add_trials and self.problem.budget.trials is None):
             wrong = "give 0 or more" if add_trials < 0 else "the study has no limit on trials"
             raise InputError(f"resume: {add_trials} trials cannot be added; {wrong}.")
-        changed = checked_constraints(constraints, "resume: constraints")
+        changed = checked_constraints(constraints, "resume: constraints", self.problem.units)
         with self._journal.exclusive():
             self._journal.resumed(add_usd, limit_change(self, changed), add_trials)
         self._waiting = None

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.executors.bounded_calls import NotAnsweringError
-from lynceus.executors.interface import Clock, Executor, LostRunError, Outage, Request, SupportsOutage
+from lynceus.executors.interface import Clock, EndsWhen, Executor, LostRunError, Outage, Request, SupportsOutage
+from lynceus.problem.objective import streamed
 from lynceus.problem.units import format_duration
 from lynceus.study.runs import TakenOverError
 from lynceus.study.study import Study
-from lynceus.trial.order import Order
+from lynceus.trial.order import Order, Purpose
 from lynceus.trial.outcome import FailureReason, Observation, Outcome
 from lynceus.trial.record import OpenRun, RequestedState
 
@@ -31,8 +32,15 @@ _SHORTEST_S = 1.0
 
 def request(study: Study, order: Order) -> Request:
     """An order as an executor needs it."""
-    point = study.problem.space.point(order.row)
-    return Request(study.name, order.number, order.row, point, order.timeout_s, order.boots, study.record.identity)
+    problem = study.problem
+    point, identity = problem.space.point(order.row), study.record.identity
+    limits = tuple(one for one in problem.constraints if streamed(one.metric) is not None)
+    # With a known objective and no other limit, a run has nothing to tell once its limits are decided. A baseline is measured to its end.
+    alone = problem.goal.known is not None and len(limits) == len(problem.constraints)
+    ends_when: EndsWhen = "never" if order.plan.purpose is Purpose.BASELINE else "clear" if alone else "broken"
+    return Request(
+        study.name, order.number, order.row, point, order.timeout_s, order.boots, identity, limits, ends_when
+    )
 
 
 @dataclass

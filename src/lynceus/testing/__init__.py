@@ -5,6 +5,7 @@ from lynceus.testing.executor_harness import ExecutorHarness
 from lynceus.testing.executor_outages import outage_checks
 from lynceus.testing.executors import check_executor, executor_checks
 from lynceus.testing.job import SmallJob, small_job
+from lynceus.testing.serving import serving_checks
 from lynceus.testing.surrogates import check_surrogate
 from lynceus.testing.timeouts import check_timeout
 
@@ -17,5 +18,6 @@ __all__ = [
     "check_timeout",
     "executor_checks",
     "outage_checks",
+    "serving_checks",
     "small_job",
 ]

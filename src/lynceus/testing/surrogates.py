@@ -56,7 +56,7 @@ def _children(surrogate: Surrogate, job: SmallJob, levels: int) -> State:
             rows = np.array(job.order_of_runs[6:10], dtype=np.int64)
         at = np.zeros(len(rows), dtype=np.int64) if level == 0 else np.arange(len(rows))
         moments = (prediction.mean[at, rows], prediction.std[at, rows])
-        imagined = imagine(state, prediction.form, rows, moments, GaussHermite(), capped=False)
+        imagined = imagine(state, prediction.form, rows, moments, GaussHermite(), capped=False, logs=prediction.logs)
         state = state.after(rows, imagined.target, imagined.charge, imagined.value)
     return state
 

@@ -17,6 +17,8 @@ class Expected:
     mean: tuple[float, ...]
     """One mean per modelled target: time first, then the metrics of the problem."""
     std: tuple[float, ...]
+    logs: tuple[bool, ...] = ()
+    """Whether each metric's moments are those of its natural logarithm; empty: none is."""
 
 
 class Purpose(enum.StrEnum):

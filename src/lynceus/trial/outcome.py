@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from lynceus.problem.units import format_duration, format_money
 from lynceus.trial.order import Order
+from lynceus.trial.usage import Usage
 
 _ROUNDING = 1e-9
 """Share of a timeout or a reservation below which more of it is the error of a sum."""
@@ -67,6 +68,8 @@ class Outcome:
     """Whose fault, when the run failed."""
     detail: str = ""
     """One sentence for the user: the exit code, the last line of an error."""
+    usage: Usage | None = field(default=None, kw_only=True)
+    """What it used of its machine; None where no supervisor measured it."""
     oracle_s: float | None = None
     """Replay only: the full time that a stopped run would have taken. Live runs cannot know it."""
 

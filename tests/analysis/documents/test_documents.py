@@ -161,7 +161,8 @@ def test_columns_have_the_incumbent_after_each_trial(subject: StudyContext) -> N
 def test_the_insight_is_the_answer_and_the_explanation(subject: StudyContext) -> None:
     document = insight_document(subject)
     assert document["answer"] == to_json(answer(subject))
-    values = "LYNCEUS_PARAM_MACHINE=m6.xlarge LYNCEUS_PARAM_CODEC=lz4"
+    params = document["answer"]["params"]
+    values = f"LYNCEUS_PARAM_MACHINE={params['machine']} LYNCEUS_PARAM_CODEC={params['codec']}"
     assert document["answer"]["command"].startswith(f"{values} spark-submit --num-executors")
     explanation = to_json(explain(subject))
     assert {name: document[name] for name in explanation} == explanation

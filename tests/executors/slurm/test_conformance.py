@@ -12,6 +12,7 @@ from lynceus.executors.slurm.options import SlurmOptions
 from lynceus.problem.problem import Problem
 from lynceus.testing.executor_harness import ExecutorHarness
 from lynceus.testing.executors import executor_checks
+from lynceus.testing.serving import serving_checks
 from slurm_bench import SlurmBench
 
 OPTIONS = SlurmOptions.model_validate({"python": sys.executable, "poll": 0.2})
@@ -24,3 +25,9 @@ def make(problem: Problem, job: JobCommand, root: Path) -> SlurmExecutor:
 @pytest.mark.parametrize("name", executor_checks())
 def test_the_slurm_executor_conforms(slurm: SlurmBench, name: str, tmp_path: Path) -> None:
     executor_checks()[name](ExecutorHarness(make, tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", serving_checks())
+def test_servers_on_slurm(slurm: SlurmBench, name: str, tmp_path: Path) -> None:
+    serving_checks()[name](ExecutorHarness(make, tmp_path))

@@ -7,6 +7,7 @@ from scipy.stats import multivariate_normal
 
 from lynceus.models.gaussian.censoring import propagate
 from lynceus.models.gaussian.kernel import Hyper, Inputs
+from lynceus.models.gaussian.packed import packed_lower
 from lynceus.models.gaussian.regression import fit, fit_given
 from lynceus.space.column import FloatArray
 
@@ -56,7 +57,7 @@ def test_posterior_and_evidence_agree_with_importance_sampling(
     assert model.mean == pytest.approx(mean, abs=0.02)
     assert model.std == pytest.approx(std, abs=0.03)
     covariance = HYPER.covariance(INPUTS.gaps(place[:, np.newaxis], place))
-    sites = propagate(covariance, values, HYPER.noise, bounds)
+    sites = propagate(packed_lower(covariance), values, HYPER.noise, bounds)
     got = multivariate_normal.logpdf(sites.mean[0], cov=covariance[0] + np.diag(sites.variance[0]))
     assert float(got) + float(sites.log_scale[0]) == pytest.approx(log_evidence, abs=0.03)
 

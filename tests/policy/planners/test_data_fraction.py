@@ -14,13 +14,13 @@ from lynceus.models.joint_trees import JointTrees
 from lynceus.models.state import State
 from lynceus.models.trees import Trees
 from lynceus.policy.designs import Amount
-from lynceus.policy.planners.data_fraction import AtEveryShare, OnShares
+from lynceus.policy.planners.data_fraction import AtEveryShare, CheckAnswer, OnShares
 from lynceus.policy.planners.information import InformationPlanner
 from lynceus.policy.planners.outcomes import GaussHermite, imagine
 from lynceus.policy.planners.promising import Promising
 from lynceus.policy.planners.shortlist import TopRows, TopShare
 from lynceus.policy.planners.simple import Uniform
-from lynceus.problem.data_fraction import Fraction, configurations
+from lynceus.problem.data_fraction import Fraction, configurations, row_shares
 from lynceus.problem.objective import Constraint
 from lynceus.problem.problem import Problem
 from lynceus.testing.choosers import check_chooser
@@ -49,7 +49,7 @@ def test_a_design_runs_every_fraction_of_its_configurations() -> None:
     rows = rows_of(AtEveryShare(Amount(count=3)), job, problem)
     group = configurations(problem.space, "share")
     assert len(rows) == 6, "three configurations on two samples"
-    assert [problem.share[row] for row in rows] == [0.05, 0.2] * 3
+    assert [row_shares(problem)[row] for row in rows] == [0.05, 0.2] * 3
     assert len({group[row] for row in rows}) == 3
     smallest = rows_of(AtEveryShare(Amount(count=3), shares=1), job, problem)
     assert smallest == rows[::2]
@@ -82,8 +82,8 @@ def test_only_these_fractions_are_chosen(which: str, shares: set[float]) -> None
     chooser, rows = OnShares(which, Uniform()), []  # type: ignore[arg-type, var-annotated]
     while (plan := chooser(State.present(problem, job.finished(rows)), None, 2)) is not None:
         rows.append(plan.row)
-    assert {float(problem.share[row]) for row in rows} == shares
-    assert len(rows) == sum(bool(share in shares) for share in problem.share)
+    assert {float(row_shares(problem)[row]) for row in rows} == shares
+    assert len(rows) == sum(bool(share in shares) for share in row_shares(problem))
 
 
 def test_without_samples_there_is_no_restriction() -> None:
@@ -100,11 +100,11 @@ def test_the_planner_and_its_surrogates_meet_their_contracts(surrogate: Fabolas 
 @pytest.mark.parametrize("surrogate", [Fabolas(), JointTrees()], ids=lambda one: type(one).__name__)
 def test_the_planner_tests_samples_and_keeps_its_prediction(surrogate: Fabolas | JointTrees) -> None:
     job, problem = declared()
-    observations = job.finished([row for row in job.order_of_runs if problem.share[row] < 1][:6])
+    observations = job.finished([row for row in job.order_of_runs if row_shares(problem)[row] < 1][:6])
     state = State.present(problem, observations)
     plan = InformationPlanner(BOTH)(state, surrogate, 0)
     assert plan is not None
-    assert problem.share[plan.row] < 1
+    assert row_shares(problem)[plan.row] < 1
     assert plan.expected is not None
     assert plan.usd > 0
     assert "about all data" in plan.why
@@ -194,3 +194,27 @@ def test_imagined_outcomes_are_feasible_only_within_both_constraints() -> None:
     np.testing.assert_array_equal(~np.isnan(found.value[0]), feasible)
     assert 0 < feasible.sum() < 9
     assert found.weight[0] @ cost == pytest.approx(0.28)
+
+
+def test_the_recommendation_is_checked_on_all_data_once() -> None:
+    job, problem = declared("all", "full")
+    check = CheckAnswer(every=4)
+    samples = np.flatnonzero(row_shares(problem) < 1)[:12].tolist()
+    model = Fabolas(care=1)
+    assert check(State.present(problem, job.finished(samples[:3])), model, 0) is None, "too early"
+    state = State.present(problem, job.finished(samples))
+    plan = check(state, model, 0)
+    assert plan is not None
+    assert plan.row == check.answer(state, model, 0)
+    assert row_shares(problem)[plan.row] == 1.0
+    after = State.present(problem, job.finished([*samples, plan.row]))
+    assert check(after, model, 0) is None, "the last check was just now"
+    later = State.present(problem, job.finished([plan.row, *samples]))
+    again = check(later, model, 0)
+    assert again is None or again.row != plan.row, "a configuration is checked once"
+
+
+def test_without_runs_on_all_data_nothing_is_checked() -> None:
+    job, problem = declared("samples", "full")
+    samples = np.flatnonzero(row_shares(problem) < 1)[:12].tolist()
+    assert CheckAnswer(every=1)(State.present(problem, job.finished(samples)), Fabolas(care=1), 0) is None

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from lynceus.models.state import State
 from lynceus.policy.timeouts.by_name import TIMEOUTS
-from lynceus.policy.timeouts.rules import IncumbentTimeout, NoTimeout
+from lynceus.policy.timeouts.rules import FastestTimeout, IncumbentTimeout, NoTimeout
 from lynceus.policy.timeouts.timeout import Timeout
 from lynceus.problem.billing import Billing
 from lynceus.testing.job import SmallJob, small_job
 from lynceus.testing.timeouts import check_timeout
 from lynceus.trial.order import Plan
+from lynceus.trial.outcome import End
 from strategies import jobs
 
 
@@ -47,7 +48,6 @@ def test_a_run_is_stopped_when_it_costs_as_much_as_the_incumbent_or_is_late(row:
 def test_without_an_incumbent_only_the_deadline_stops() -> None:
     assert IncumbentTimeout()(after(small_job("runtime <= 30m"), 0), plan(3)) == 1800.0
     assert IncumbentTimeout()(after(small_job(), 0), plan(3)) == math.inf
-    assert IncumbentTimeout(measure="time", slack=2.0)(after(small_job("runtime <= 30m"), 0), plan(3)) == 1800.0
 
 
 @pytest.mark.parametrize("billing", [Billing(), Billing(granularity_s=60, minimum_s=60, boot_s=30, fee_usd=0.001)])
@@ -65,24 +65,23 @@ def test_slack_stretches_the_incumbent_and_never_the_deadline() -> None:
         assert IncumbentTimeout(slack=1.5)(state, plan(row)) == pytest.approx(min(1.5 * best / price, 1800.0))
 
 
-def test_ituneds_rule_is_twice_the_time_of_the_incumbent() -> None:
-    job = small_job()
-    state = after(job)
-    rows = job.order_of_runs[:8]
-    best = min(rows, key=lambda row: job.problem.price[row] * job.measured.seconds[row])
-    timeout_s = IncumbentTimeout(slack=2.0, measure="time")(state, plan(0))
-    assert timeout_s == pytest.approx(2 * float(job.measured.seconds[best]))
-
-
-def test_the_time_of_the_incumbent_is_that_of_its_best_run() -> None:
-    """Where a row ran twice, its late run is no incumbent."""
+def test_ituneds_rule_is_twice_the_fastest_run_whatever_it_cost() -> None:
     job = small_job("runtime <= 30m")
-    fast = int(job.measured.seconds.argmin())
-    good = job.observation(1, fast)
-    late = replace(good, outcome=replace(good.outcome, seconds=9000.0))
-    problem = replace(job.problem, repeats=2)
-    timeout_s = IncumbentTimeout(slack=1.0, measure="time")(State.present(problem, (late, good)), plan(0))
-    assert timeout_s == pytest.approx(float(job.measured.seconds[fast]))
+    rows = job.order_of_runs[:8]
+    fastest = float(job.measured.seconds[list(rows)].min())
+    assert FastestTimeout()(after(job), plan(0)) == pytest.approx(2 * fastest)
+    assert FastestTimeout(slack=3.0)(after(job), plan(23)) == pytest.approx(3 * fastest)
+    assert FastestTimeout()(after(job, 0), plan(0)) == math.inf, "nothing to compare with"
+    assert FastestTimeout()(after(job), plan(0, stoppable=False)) == math.inf
+    assert FastestTimeout(first_runs_too=True)(after(job), plan(0, stoppable=False)) == pytest.approx(2 * fastest)
+
+
+def test_a_stopped_run_is_no_fastest_run() -> None:
+    job = small_job()
+    done = job.observation(1, 5)
+    stopped = replace(done, outcome=replace(done.outcome, end=End.TIMEOUT, seconds=1.0))
+    state = State.present(replace(job.problem, repeats=2), (stopped, done))
+    assert FastestTimeout()(state, plan(0)) == pytest.approx(2 * float(job.measured.seconds[5]))
 
 
 def test_other_objectives_are_compared_by_their_value() -> None:

@@ -58,7 +58,7 @@ def test_stopped_runs_are_bounds_and_do_not_hide_each_other(open_page: OpenPage,
     page.locator("#scatter summary").click()
     page.locator("#scatter details tbody tr").first.wait_for()
     rows = page.locator("#scatter details tbody tr").all_inner_texts()
-    assert len([row for row in rows if re.search(r"> \d+m\t> \$", row)]) == len(stopped), (
+    assert len([row for row in rows if re.search(r"> [\dhms. ]+\t> \$", row)]) == len(stopped), (
         "at least this long, at least this much"
     )
 

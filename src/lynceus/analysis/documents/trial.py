@@ -9,6 +9,7 @@ from lynceus.analysis.documents.json import Document, page_document, to_json
 from lynceus.analysis.documents.study import worker_host
 from lynceus.analysis.ordered_run import ordered_run
 from lynceus.analysis.study_context import StudyContext
+from lynceus.analysis.trial_rows import used
 from lynceus.problem.problem import Problem
 from lynceus.storage.sql.rows import TrialRecord
 from lynceus.trial.outcome import End, Outcome
@@ -59,6 +60,7 @@ def _results(problem: Problem, row: int, outcome: Outcome | None) -> Document:
         "trace": outcome.trace,
         "reason": outcome.reason,
         "detail": outcome.detail,
+        "usage": used(outcome),
     }
     return {
         "outcome": facts,

@@ -12,6 +12,7 @@ from lynceus.analysis.calibration import intervals
 from lynceus.analysis.documents.json import Document, short
 from lynceus.analysis.pareto import without_deadline
 from lynceus.analysis.progress import ProgressPoint
+from lynceus.analysis.trial_rows import objective_value
 from lynceus.problem.problem import Problem
 from lynceus.trial.outcome import End, Observations
 
@@ -44,7 +45,7 @@ def trial_columns(
         "best_trial": [point.best_trial for point in after],
         "why": [whys.setdefault(one.order.plan.why, len(whys)) for one in seen],
         "params": _codes(problem, seen),
-        "metrics": _metrics(seen),
+        "metrics": _metrics(seen) | _formula(problem, seen),
         "details": {str(place): one.outcome.detail for place, one in enumerate(seen) if one.outcome.detail},
         "reasons": {str(place): str(one.outcome.reason) for place, one in enumerate(seen) if one.outcome.reason},
     }
@@ -75,6 +76,13 @@ def _codes(problem: Problem, seen: Observations) -> dict[str, list[int]]:
 def _metrics(seen: Observations) -> dict[str, list[float | None]]:
     names = dict.fromkeys(name for one in seen for name in one.outcome.metrics)
     return {name: [short(one.outcome.metrics.get(name)) for one in seen] for name in names}
+
+
+def _formula(problem: Problem, seen: Observations) -> dict[str, list[float | None]]:
+    """The objective of each finished run under its text, where it is a formula: pages do not compute."""
+    if problem.goal.formula is None:
+        return {}
+    return {problem.objective.metric: [short(objective_value(problem, one)) for one in seen]}
 
 
 def _moments(seen: Observations) -> Document:

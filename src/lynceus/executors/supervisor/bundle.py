@@ -1,4 +1,4 @@
-"""The supervisor as a single file for any Python from 3.8 on, so that Lynceus need not be installed on nodes."""
+"""The supervisor and the runner of `serving` as a single file for any Python from 3.8 on: nodes need no Lynceus."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def runner() -> bytes:
         "lynceus/trial/__init__.py": "",
         "lynceus/trial/text.py": _TEXT.read_text(encoding="utf-8"),
         **{
-            f"lynceus/executors/supervisor/{path.name}": path.read_text(encoding="utf-8")
-            for path in sorted(Path(__file__).parent.glob("*.py"))
+            f"lynceus/executors/{folder}/{path.name}": path.read_text(encoding="utf-8")
+            for folder in ("supervisor", "serving")
+            for path in sorted((Path(__file__).parents[1] / folder).glob("*.py"))
         },
     }
     packed = io.BytesIO()

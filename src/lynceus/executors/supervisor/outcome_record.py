@@ -29,6 +29,8 @@ class _Always(TypedDict):
 class OutcomeRecord(_Always, total=False):
     """How a run ended. Files of earlier versions may lack `reason`, `detail` and `ended_s`: use `get`."""
 
+    usage: dict[str, float]
+    """Peak memory, processor time and disk traffic: the fields of `lynceus.trial.usage.Usage`."""
     node: str
     began_s: float
     """Seconds since the epoch; only where a supervisor ran the job."""

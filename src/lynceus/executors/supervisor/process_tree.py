@@ -173,3 +173,11 @@ def is_dead(process: int) -> bool:
             return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
     except OSError:
         return True
+
+
+def open_pidfd(process: int) -> set[int]:
+    """A descriptor that becomes readable when a process ends; an empty set on old kernels and Pythons, where we have to poll."""
+    try:
+        return {os.pidfd_open(process)}
+    except (AttributeError, OSError):
+        return set()

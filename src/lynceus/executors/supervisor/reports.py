@@ -14,8 +14,10 @@ import stat
 import time
 from collections.abc import Iterator
 
+from lynceus.executors.supervisor.learning_curve import LearningCurve
 from lynceus.executors.supervisor.masking import Secrets
 from lynceus.executors.supervisor.required_text import required_text
+from lynceus.executors.supervisor.streams import Streams
 from lynceus.executors.supervisor.time_limit import OutOfTimeError, time_limit
 from lynceus.trial.text import clean_line, clean_name
 
@@ -42,7 +44,13 @@ class _RepeatedError(ValueError):
 class Reports:
     """Metrics (the last value counts) and progress over time, collected while the job runs. Invalid lines are noted but not fatal."""
 
-    def __init__(self, result_file: str, patterns: dict[str, str], secrets: Secrets | None = None) -> None:
+    def __init__(
+        self,
+        result_file: str,
+        patterns: dict[str, str],
+        secrets: Secrets | None = None,
+        streams: Streams | None = None,
+    ) -> None:
         self._result_file, self._position, self._rest = result_file, 0, b""
         self._cut = False
         """Whether the beginning of the current line was dropped."""
@@ -55,6 +63,10 @@ class Reports:
         """The first note of each kind."""
         self.metrics: dict[str, float] = {}
         self.trace: list[tuple[float, float]] = []
+        self.streams = streams or Streams([])
+        """What becomes of values that are limited by a statistic of all of them."""
+        self.curves: list[LearningCurve] = []
+        """What else wants to know every value."""
 
     @property
     def problem(self) -> str:
@@ -123,6 +135,7 @@ class Reports:
         for rest in self._lines.values():
             self._add_lines(rest, seconds)
         self._rest, self._lines = b"", {}
+        self.metrics.update(self.streams.statistics())
 
     def _add_lines(self, text: bytes, seconds: float) -> None:
         """Read complete lines. The text as a whole is searched first: most lines hold nothing for us, and there may be millions."""
@@ -133,7 +146,7 @@ class Reports:
                 self._add_json(text[at + len(MARK) : end].rstrip(b"\r"), seconds)
             at = text.find(MARK, end)
         for name, pattern in list(self._patterns.items()):
-            required, every = self._required[name], name == "progress"
+            required, every = self._required[name], name == "progress" or name in self.streams.metrics
             try:
                 with time_limit(_SEARCH_S):
                     for line in _lines_with(required, text, backwards=not every):
@@ -156,7 +169,9 @@ class Reports:
         except (ValueError, RecursionError):
             self._ignored(f"not a JSON object: {self._quoted(line.decode('utf-8', 'replace'), 80)}")
         else:
-            for name, value in values.items():
+            for name, value in sorted(
+                values.items(), key=lambda one: one[0] != "progress"
+            ):  # the others are of that moment
                 self._add(clean_name(self._secrets.masked_text(name)), value, seconds)
 
     def _add(self, name: str, value: object, seconds: float) -> bool:
@@ -169,6 +184,9 @@ class Reports:
             shown = "several values" if isinstance(value, (dict, list)) else repr(self._quoted(str(value), 40))
             self._ignored(f"{name} is {shown}, not a finite number")
             return False
+        self.streams.add(name, number)
+        for curve in self.curves:
+            curve.add(name, number, seconds)
         if name == "progress":
             self.trace.append((seconds, number))
             if len(self.trace) > _MAX_POINTS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import enum
 import fcntl
 import os
 import select
@@ -13,18 +12,25 @@ import time
 from typing import Any
 
 from lynceus.executors.supervisor import files, process_tree, scratch
+from lynceus.executors.supervisor.job_process import become_job
+from lynceus.executors.supervisor.learning_curve import requested_curves
 from lynceus.executors.supervisor.limits import Limits
 from lynceus.executors.supervisor.masking import Secrets
 from lynceus.executors.supervisor.outcome_record import OutcomeRecord, failed, finished, timed_out
 from lynceus.executors.supervisor.output import Output
 from lynceus.executors.supervisor.reports import Reports
+from lynceus.executors.supervisor.stop_cause import StopCause
+from lynceus.executors.supervisor.streams import Streams
 from lynceus.executors.supervisor.timeline import Timeline
+from lynceus.executors.supervisor.usage import UsageMeter
 from lynceus.trial.text import clean_line
 
 RETRY_EXIT = 75
 """EX_TEMPFAIL of sysexits.h: a temporary failure, try again."""
 PREEMPTED_EXIT = 85
 """ERESTART of errno.h: the machine is being preempted."""
+SERVING_FAILED = 70
+"""The runner of `serving` says in its last line how the server or the load failed."""
 _CHUNK_BYTES = 65536
 _TAIL_BYTES = 4096
 """The end of each stream, to see why a job failed."""
@@ -42,19 +48,6 @@ _OUTSIDE_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a job for reasons outside it, as a rule."""
 _DISK_FULL_MESSAGES = (b"No space left on device", b"ENOSPC", b"Disk quota exceeded")
 _MEMORY_MESSAGES = (b"MemoryError", b"bad_alloc", b"OutOfMemoryError", b"Cannot allocate memory", b"out of memory")
-
-
-class StopCause(enum.Enum):
-    """Why the supervisor stopped the job."""
-
-    TIMEOUT = enum.auto()
-    CANCEL = enum.auto()
-    SIGNAL = enum.auto()
-    """The supervisor itself received a signal, from a scheduler for example."""
-    NO_DIRECTORY = enum.auto()
-    """The run directory was removed or replaced: nobody can see the run any more."""
-    NO_GUARD = enum.auto()
-    """The guard was killed: the timeout would no longer hold for certain."""
 
 
 class Run:
@@ -75,7 +68,12 @@ class Run:
         self._timeout_s: float = float("inf") if timeout_s is None else float(timeout_s)
         self._grace_s: float = request["grace_s"]
         self._limits = Limits(request["run"], request.get("cpus"), request.get("memory_bytes"), request["number"])
-        self._reports = Reports(self._path(files.RESULT), request.get("patterns", {}), secrets)
+        self._usage = UsageMeter(self._limits.groups)
+        streams = Streams(request.get("limits", []), request.get("ends_when", "never"))
+        self._reports = Reports(self._path(files.RESULT), request.get("patterns", {}), secrets, streams)
+        self._reports.curves = requested_curves(request, self._timeout_s)
+        self._hopeless = ""
+        """Why the job will not reach its target."""
         size = request["output_bytes"]
         self._outputs = {name: Output(self._path(name), size, secrets) for name in (files.STDOUT, files.STDERR)}
         self._tails = {files.STDOUT: b"", files.STDERR: b""}
@@ -126,6 +124,7 @@ class Run:
             "began_s": began_s,
             "metrics": self._reports.metrics,
             "trace": self._reports.trace,
+            "usage": self._usage.total(),
         }
 
     def _make_scratch(self) -> tuple[str | None, str]:
@@ -184,7 +183,9 @@ class Run:
         parent = os.getpid()
         process = os.fork()
         if process == 0:
-            self._become_job(parent, to_out, to_err, write_error)
+            become_job(
+                self._directory, self._request, self._environment, self._limits, parent, (to_out, to_err, write_error)
+            )
         for descriptor in (to_out, to_err, write_error):
             os.close(descriptor)
         start_error = self._secrets.masked(os.read(read_error, _CHUNK_BYTES)).decode("utf-8", "replace")
@@ -199,35 +200,9 @@ class Run:
             return None, start_error
         return process, ""
 
-    def _become_job(self, parent: int, out: int, err: int, write_error: int) -> None:
-        """In the child process: its own session, the limits, the pipes, then the command. Never returns."""
-        command, where = list(self._request["argv"]), os.path.expanduser(self._request["cwd"])
-        if (self._request.get("scratch") or {}).get("where") == "cwd":
-            where = self._path(scratch.NAME)
-        if self._request.get("script"):
-            command[-1] = self._path(command[-1])
-        try:
-            os.setsid()
-            process_tree.die_with_parent(parent)
-            self._limits.enter()
-            process_tree.prefer_for_oom_kill()
-            os.chdir(where)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.dup2(out, 1)
-            os.dup2(err, 2)
-            for which in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
-                signal.signal(which, signal.SIG_DFL)
-            os.execvpe(command[0], command, self._environment)
-        except OSError as error:
-            what = where if error.filename == where else command[0]
-            os.write(write_error, f"{what!r} cannot be started: {error.strerror}".encode("utf-8", "replace"))
-        except BaseException as error:
-            os.write(write_error, f"{command[0]!r} cannot be started: {error}".encode("utf-8", "replace"))
-        os._exit(127)
-
     def _watch(self, process: int) -> int:
         """Read output and reports and enforce the timeout until the job ends; returns its wait status."""
-        watched = _open_pidfd(process)
+        watched = process_tree.open_pidfd(process)
         poll = select.poll()
         for descriptor in (*self._pipes, *watched):
             poll.register(descriptor, select.POLLIN)
@@ -257,6 +232,7 @@ class Run:
     def _look(self, now: float) -> None:
         """What is done from time to time: read reports, say that we live, stop the job if there is a cause to."""
         self._reports.read_file(now)
+        self._usage.sample()
         for output in self._outputs.values():
             output.flush()
         self._write_heartbeat(now)
@@ -282,7 +258,14 @@ class Run:
             return StopCause.CANCEL
         if not files.is_same(self._path(files.LOCK), self._lock):
             return StopCause.NO_DIRECTORY
-        return StopCause.SIGNAL if self._signal else None
+        if self._signal:
+            return StopCause.SIGNAL
+        if self._reports.streams.broken():
+            return StopCause.BROKEN
+        if self._reports.streams.all_met():
+            return StopCause.MET
+        self._hopeless = next((why for one in self._reports.curves if (why := one.verdict())), "")
+        return StopCause.HOPELESS if self._hopeless else None
 
     def _read(self, descriptor: int, seconds: float) -> bool:
         """Read some output; false at its end."""
@@ -296,7 +279,8 @@ class Run:
         self._tails[name] = (
             data[-_TAIL_BYTES:] if len(data) >= _TAIL_BYTES else (self._tails[name] + data)[-_TAIL_BYTES:]
         )
-        self._reports.add_output(name, data, seconds)
+        if name == files.STDOUT or not self._request.get("serve"):  # what a server prints is not what the load measured
+            self._reports.add_output(name, data, seconds)
         self._outputs[name].write(data)
         if len(data) < _CHUNK_BYTES:  # otherwise more is waiting; what is too old by then need not be saved
             self._outputs[name].flush()
@@ -318,6 +302,8 @@ class Run:
             return failed(start_error, reason="job")
         if self._stop_cause is StopCause.CANCEL:
             return failed(f"cancelled after {seconds:.1f} s", reason="user")
+        if self._stop_cause is StopCause.HOPELESS:
+            return timed_out(seconds, f"stopped after {seconds:.1f} s: {self._hopeless}")
         if seconds >= self._timeout_s:
             return timed_out(seconds, self._overrun(seconds - self._timeout_s))
         if self._stop_cause is StopCause.SIGNAL:
@@ -327,6 +313,10 @@ class Run:
         if self._stop_cause is StopCause.NO_GUARD:
             detail = f"stopped after {seconds:.1f} s, because the process that guards its timeout was killed"
             return {**failed(detail), "outside": True}
+        if self._stop_cause is StopCause.BROKEN:
+            return timed_out(seconds, f"ended early: {self._reports.streams.broken()}, so it is broken beyond doubt")
+        if self._stop_cause is StopCause.MET:
+            return {**finished(seconds), "detail": "ended early: every limit is met beyond doubt"}
         assert status is not None, "a run that was not started was stopped, or has an error"
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         return finished(seconds) if code == 0 else {**self._failure(code), "exit": code}
@@ -347,6 +337,8 @@ class Run:
         last_line = self._last_error_line()
         if self._limits.out_of_memory(killed) or self._exceeded_rlimit():
             return failed(f"out of memory{last_line}", reason="oom")
+        if self._request.get("serve") and code == SERVING_FAILED and last_line:
+            return failed(last_line[2:], reason="job")
         if code == RETRY_EXIT:
             return failed(f"exit code {code}, the job asks for a retry{last_line}")
         if code == PREEMPTED_EXIT:
@@ -390,11 +382,3 @@ class Run:
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
-
-
-def _open_pidfd(process: int) -> set[int]:
-    """A descriptor that becomes readable when a process ends; an empty set on old kernels and Pythons, where we have to poll."""
-    try:
-        return {os.pidfd_open(process)}
-    except (AttributeError, OSError):
-        return set()

@@ -9,9 +9,12 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lynceus.jobfile.sections.budget import BillingSection, BudgetSection
 from lynceus.jobfile.sections.executor import ExecutorSection
+from lynceus.jobfile.sections.history import History, checked
+from lynceus.jobfile.sections.metrics import MetricSection
 from lynceus.jobfile.sections.notify import NotifySection
 from lynceus.jobfile.sections.resources import ResourcesSection
 from lynceus.jobfile.sections.savings import BaselineSection, FutureSection
+from lynceus.jobfile.sections.serve import ServeSection, command_words
 from lynceus.jobfile.sections.space import DerivedSection, FractionSection, ParameterSection, PricesSection
 from lynceus.jobfile.sections.trial import TrialSection
 from lynceus.jobfile.sections.values import EnvName, EnvValue, Run, SecretSource, shortened, study_name
@@ -37,7 +40,10 @@ class JobFile(Section):
     workdir: str = Field(default=".", description="where the job runs, relative to this file")
     setup: Run | None = Field(default=None, description="run once before the first trial, not charged")
     run: Run | None = Field(default=None, description="the job: a list of arguments, or a script")
-    """None only for studies whose trials other programs run: required in files, optional in requests to the server."""
+    """None for servers (`serve`), and for studies whose trials other programs run: files need one of both, requests to the server none."""
+    serve: ServeSection | None = Field(
+        default=None, description="instead of run: a server that every trial starts, and the load that measures it"
+    )
     shell: bool = Field(
         default=False,
         description="insert parameter values into the script, quoted; otherwise they are environment variables",
@@ -68,14 +74,18 @@ class JobFile(Section):
     )
     prices: PricesSection | None = Field(default=None, description="a catalog of machines, joined by name")
     billing: BillingSection = Field(default_factory=BillingSection)
-    objective: str = Field(default="cost", description="cost, time, or like 'maximize accuracy'")
+    objective: str = Field(
+        default="cost",
+        description="cost, time, 'maximize accuracy', or a formula: 'minimize price / throughput'",
+    )
     constraints: list[str] = Field(
         default=[], description="constraints such as 'runtime <= 45m @ 0.95' and 'accuracy >= 0.92'"
     )
     budget: BudgetSection = Field(description="what the search may spend")
     trial: TrialSection = Field(default_factory=TrialSection)
-    metrics: dict[str, str] = Field(
-        default={}, description="metrics of jobs that cannot be changed: a regular expression with one group each"
+    metrics: dict[str, MetricSection] = Field(
+        default={},
+        description="metrics that jobs report: their unit, and a regular expression with one group for jobs that cannot be changed",
     )
     policy: str | dict[str, Any] = Field(default="lynceus", description="a named policy, or one composed of parts")
     seed: int = Field(default=0, ge=0, lt=2**63, description="the random seed: the same seed makes the same decisions")
@@ -85,6 +95,12 @@ class JobFile(Section):
     )
     future: FutureSection | None = Field(
         default=None, description="how often the result will be used: {runs: 100} or {per_month: 30, months: 6}"
+    )
+    family: str | None = Field(
+        default=None, description="jobs of one family are relatives: history: auto learns from their studies"
+    )
+    history: History | None = Field(
+        default=None, description="earlier jobs to learn from: auto, or a list of studies and files"
     )
     executor: ExecutorSection = Field(default_factory=ExecutorSection)
     notify: NotifySection | None = Field(
@@ -101,6 +117,10 @@ class JobFile(Section):
             for name, advice in _FOREIGN_FIELDS.items():
                 if name in value and name not in cls.model_fields:
                     raise ValueError(f"'{name}' is not used here; {advice}")
+            if value.get("run") is not None and value.get("serve") is not None:
+                raise ValueError(
+                    "it has both 'run' and 'serve'; a trial is either a job or a server under load, so remove one."
+                )
             names = value.get("secrets")
             if isinstance(names, list) and all(isinstance(name, str) for name in names):
                 value = {**value, "secrets": {name: f"env:{name}" for name in names}}
@@ -111,14 +131,15 @@ class JobFile(Section):
     def _name(cls, value: str) -> str:
         return study_name(value)
 
+    @field_validator("history", mode="before")
+    @classmethod
+    def _history(cls, value: Any) -> Any:
+        return None if value is None else checked(value)
+
     @field_validator("run", "setup", mode="before")
     @classmethod
     def _command(cls, value: Any) -> Any:
-        if isinstance(value, list) and value and all(isinstance(one, str | int | float) for one in value):
-            return [str(one) if not isinstance(one, bool) else str(one).lower() for one in value]
-        if isinstance(value, str) and value.strip():
-            return value
-        raise ValueError("expected a list of arguments such as [python, train.py, '${depth}'], or a script.")
+        return command_words(value)
 
     @field_validator("baseline", mode="before")
     @classmethod
@@ -145,3 +166,13 @@ class JobFile(Section):
         if "forbid" in value:
             raise ValueError("'forbid' belongs beside space, not inside it; move it one level up.")
         return value
+
+    @property
+    def patterns(self) -> dict[str, str]:
+        """Metric → the regular expression that reads it, where there is one."""
+        return {name: one.pattern for name, one in self.metrics.items() if one.pattern is not None}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Metric → unit, where one is declared."""
+        return {name: one.unit for name, one in self.metrics.items() if one.unit is not None}

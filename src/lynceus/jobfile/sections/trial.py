@@ -45,6 +45,12 @@ class TrialSection(Section):
     max_duration: Duration | None = Field(
         default=None, description="every trial is stopped after this time, whatever the timeout rule says"
     )
+    stop_hopeless: float | None = Field(
+        default=None,
+        gt=0,
+        le=0.5,
+        description="stop a training whose learning curve says that it will miss a limit on a metric; the chance of error, such as 0.05",
+    )
     parallel: int = Field(default=1, ge=1, le=1024, description="trials at the same time")
     retries: RetriesSection = Field(default_factory=RetriesSection)
     confirm_best: int | None = Field(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx, log_ndtr
 
-from lynceus.models.gaussian.kernel import inverse_lower, lower_factor
+from lynceus.models.gaussian.packed import systems
 from lynceus.space.column import BoolArray, FloatArray
 
 _SWEEPS = 20
@@ -48,7 +48,10 @@ def measured(y: FloatArray, noise: FloatArray) -> Sites:
 
 
 def propagate(covariance: FloatArray, y: FloatArray, noise: FloatArray, censored: BoolArray) -> Sites:
-    """Sites of observations `y [n]` of which those `censored [n]` are lower bounds, under `covariance [h, n, n]`."""
+    """Sites of observations `y [n]` of which those `censored [n]` are lower bounds.
+
+    `covariance [h, n (n + 1) / 2]` holds the packed lower triangles of the members (`lynceus.models.gaussian.packed`).
+    """
     start = measured(y, noise)
     if not censored.any():
         return start
@@ -76,11 +79,8 @@ def propagate(covariance: FloatArray, y: FloatArray, noise: FloatArray, censored
 
 def _left_out(covariance: FloatArray, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The prediction of f at each site from all other sites: mean and variance `[h, n]`."""
-    noisy = covariance + variance[:, :, np.newaxis] * np.eye(variance.shape[1])
-    inverse = inverse_lower(lower_factor(noisy))
-    diagonal = np.square(inverse).sum(axis=1)
-    solved = np.einsum("hji,hj->hi", inverse, np.einsum("hij,hj->hi", inverse, mean))
-    return mean - solved / diagonal, np.maximum(1.0 / diagonal - variance, 1e-10)
+    found = systems(covariance, mean, variance, inverse=True)
+    return mean - found.solved / found.diagonal, np.maximum(1.0 / found.diagonal - variance, 1e-10)
 
 
 def _log_scale(

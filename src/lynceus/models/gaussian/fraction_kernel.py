@@ -8,6 +8,9 @@ smallest fraction, 1 on all data and logarithmic between. Their process has mean
 configurations and an unknown change of it with s. The line of a log cost need not be straight either: a start-up time makes
 it bend upwards, a time limit downwards, for all configurations alike.
 
+A run on few data is short, and what starts it up or schedules it disturbs a short run more than a long one; an accuracy learnt from
+few data varies more, too. So the noise of a measurement falls with the data: variance(s) = noise · e^(decay · (1 - s)).
+
 Equivalently, f(x, s) = Σ_j φ_j(s) w_j(x) with correlated processes over x alone (the third, the bend, is the same at every x), so
 all computations use the G configurations and never the q pairs (x, s).
 """
@@ -29,6 +32,8 @@ TILT = (0.0, 0.7)
 """Mean and std of U₁₂: how much of w₂ follows w₁."""
 SLOPE = (-0.7, 0.7)
 """Mean and std of ln U₂₂, the std of the rest of w₂."""
+DECAY = (0.4, 0.7)
+"""Mean and std of ln decay: by which power of e the variance of a measurement falls from the smallest fraction to all data."""
 BEND = 0.6
 """Std of the bend of a line, in units of the standardised target; what settles has none."""
 
@@ -41,12 +46,17 @@ def basis(share: FloatArray, growth: Growth) -> FloatArray:
            [1.  , 0.5 , 0.25],
            [1.  , 1.  , 1.  ]])
     """
-    logs = np.log(share)
-    low = float(logs.min())
-    s = np.ones(len(share)) if low == 0.0 else 1.0 - logs / low
+    s = 1.0 - shortfall(share)
     if growth == "settling":
         return np.column_stack([np.ones(len(s)), np.square(1.0 - s), np.zeros(len(s))])
     return np.column_stack([np.ones(len(s)), s, np.square(s)])
+
+
+def shortfall(share: FloatArray) -> FloatArray:
+    """1 - s of every row `[q]`: 0 on all data, 1 at the smallest fraction, logarithmic between."""
+    logs = np.log(share)
+    low = float(logs.min())
+    return np.zeros(len(share)) if low == 0.0 else np.asarray(logs / low)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,6 +69,8 @@ class Plane:
     """The configuration of each row, `[q]`."""
     basis: FloatArray
     """φ(s) of each row and its bend, `[q, 3]`."""
+    missing: FloatArray
+    """1 - s of each row, `[q]`."""
 
     def __len__(self) -> int:
         return len(self.group)
@@ -72,24 +84,35 @@ class FractionHyper:
     """The Matérn part, with signal 1."""
     root: FloatArray
     """U, `[h, 3, 3]`, zero for the bend."""
+    decay: FloatArray
+    """How fast the noise falls with the data, `[h]`."""
     trend: FloatArray
     """Prior variances of the mean's coefficients over all configurations: two of D, and the bend's, `[3]`."""
 
     @classmethod
     def of_logs(cls, theta: FloatArray, numeric: int, trend: float) -> "FractionHyper":
-        """From vectors (ln ℓ…, ln w…, ln U₁₁, U₁₂, ln U₂₂, ln noise) `[h, d + 4]`."""
-        plain = np.column_stack([theta[:, :-4], np.zeros(len(theta)), theta[:, -1]])
+        """From vectors (ln ℓ…, ln w…, ln U₁₁, U₁₂, ln U₂₂, ln decay, ln noise) `[h, d + 5]`."""
+        plain = np.column_stack([theta[:, :-5], np.zeros(len(theta)), theta[:, -1]])
         root = np.zeros((len(theta), 3, 3))
-        root[:, 0, 0], root[:, 0, 1], root[:, 1, 1] = np.exp(theta[:, -4]), theta[:, -3], np.exp(theta[:, -2])
-        return cls(Hyper.of_logs(plain, numeric, 0.0), root, np.array([trend, trend, BEND**2 * min(trend, 1.0)]))
+        root[:, 0, 0], root[:, 0, 1], root[:, 1, 1] = np.exp(theta[:, -5]), theta[:, -4], np.exp(theta[:, -3])
+        trends = np.array([trend, trend, BEND**2 * min(trend, 1.0)])
+        return cls(Hyper.of_logs(plain, numeric, 0.0), root, np.exp(theta[:, -2]), trends)
+
+    def only(self, which: slice) -> "FractionHyper":
+        """Some of the vectors."""
+        return FractionHyper(self.shape.only(which), self.root[which], self.decay[which], self.trend)
 
     def __len__(self) -> int:
         return len(self.root)
 
     @property
     def noise(self) -> FloatArray:
-        """Variance of one measurement, `[h]`."""
+        """Variance of one measurement on all data, `[h]`."""
         return self.shape.noise
+
+    def noise_at(self, plane: Plane, rows: IntArray) -> FloatArray:
+        """Variance of one measurement at some rows, `[h, l]`."""
+        return np.asarray(self.noise[:, np.newaxis] * np.exp(np.outer(self.decay, plane.missing[rows])))
 
     @property
     def mix(self) -> FloatArray:
@@ -110,9 +133,9 @@ class FractionHyper:
 
 
 def fraction_prior(settings: Settings, numeric: int, categorical: int) -> NormalVector:
-    """The prior of (ln ℓ…, ln w…, ln U₁₁, U₁₂, ln U₂₂, ln noise)."""
+    """The prior of (ln ℓ…, ln w…, ln U₁₁, U₁₂, ln U₂₂, ln decay, ln noise)."""
     length, spread = settings.log_length
     lengths = (length + 0.5 * np.log(max(numeric, 1)), spread)
-    last = [LEVEL, TILT, SLOPE, settings.log_noise]
+    last = [LEVEL, TILT, SLOPE, DECAY, settings.log_noise]
     mean, std = np.array([lengths] * numeric + [settings.log_unlikeness] * categorical + last, dtype=np.float64).T
     return NormalVector(mean, np.diag(std))

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lynceus.models.gaussian.censoring import propagate
+from lynceus.models.gaussian.censoring import Sites, propagate
 from lynceus.models.gaussian.conditioning import Updates
 from lynceus.models.gaussian.fraction_kernel import FractionHyper, Plane, fraction_prior
 from lynceus.models.gaussian.kernel import inverse_lower, lower_factor
 from lynceus.models.gaussian.mcmc import stretched
+from lynceus.models.gaussian.packed import log_evidence, packed_lower
 from lynceus.models.gaussian.prior import Settings, weighted_draws, weights_of
 from lynceus.space.column import BoolArray, FloatArray, IntArray
 
 _LEAST_VARIANCE = 1e-12
-_CORNER = 1e12
-"""Larger than any squared length of a whitened, standardised target, so that the bordered matrix has a factor."""
 _CHUNK = 1 << 19
 """Numbers per temporary array."""
 
@@ -58,10 +57,9 @@ class FractionModel:
         shift, scale = self.unit
         return shift + scale * first, scale * np.sqrt(np.maximum(second - np.square(first), _LEAST_VARIANCE))
 
-    @property
-    def noise(self) -> float:
-        """Std of one measurement around the function."""
-        return float(self.unit[1] * np.sqrt(self.weights @ self.hyper.noise))
+    def noise(self, rows: IntArray) -> FloatArray:
+        """Variance of one measurement around the function at some rows, `[len(rows)]`."""
+        return np.asarray(self.unit[1] ** 2 * (self.weights @ self.hyper.noise_at(self.plane, rows)))
 
     def draws(self, rows: IntArray, count: int, seed: int) -> FloatArray:
         """Joint draws of the function at some rows `[count, len(rows)]`, members taken by their weights.
@@ -118,9 +116,7 @@ class FractionModel:
 
     def _columns(self, member: int, left: IntArray, right: IntArray) -> FloatArray:
         """Posterior covariance of one member between two lists of rows, `[l, r]`, standardised."""
-        only = FractionHyper(
-            self.hyper.shape.only(slice(member, member + 1)), self.hyper.root[member : member + 1], self.hyper.trend
-        )
+        only = self.hyper.only(slice(member, member + 1))
         prior: FloatArray = only.covariance(self.plane, left, right)[0]
         prior -= self._seen_at(member, left).T @ self._seen_at(member, right)
         return prior
@@ -163,7 +159,7 @@ class FractionModel:
         for i in range(size):
             for j in range(i + 1):
                 system[:, :, i, j] = self._paired(distinct[places[:, i]], distinct[places[:, j]])
-        system += self.hyper.noise[:, np.newaxis, np.newaxis, np.newaxis] * np.eye(size)
+        system += self.hyper.noise_at(self.plane, distinct)[:, places][..., np.newaxis] * np.eye(size)
         inverse = inverse_lower(lower_factor(system))
         residual = (inverse @ (y - mean[:, distinct[places]])[..., np.newaxis])[..., 0]
         log_size = np.log(np.diagonal(inverse, axis1=2, axis2=3)).sum(axis=2)
@@ -191,13 +187,13 @@ def fit_fractions(
     numeric, categorical = plane.inputs.numeric.shape[1], plane.inputs.categorical.shape[1]
     before = fraction_prior(settings, numeric, categorical)
     middle = FractionHyper.of_logs(before.mean[np.newaxis], numeric, settings.constant)
-    stand_in = propagate(middle.covariance(plane, rows, rows), target, middle.noise, bounds)
+    stand_in = _sites(middle, plane, rows, middle.covariance(plane, rows, rows), target, bounds)
 
     def log_likelihood(theta: FloatArray) -> FloatArray:
         """With the bounds' sites as the prior's median vector has them, to avoid an iteration per draw."""
         hyper = FractionHyper.of_logs(theta, numeric, settings.constant)
-        variance = np.where(bounds, stand_in.variance, hyper.noise[:, np.newaxis])
-        return log_evidence(hyper.covariance(plane, rows, rows), stand_in.mean[0], variance)
+        variance = np.where(bounds, stand_in.variance, hyper.noise_at(plane, rows))
+        return log_evidence(packed_lower(hyper.covariance(plane, rows, rows)), stand_in.mean[0], variance)
 
     generator = np.random.default_rng(seed)
     theta, weights = weighted_draws(before, log_likelihood, settings, generator)
@@ -222,7 +218,7 @@ def fit_members(
     """The model for given members; `y` is standardised already."""
     bounds = np.zeros(len(y), dtype=bool) if censored is None else censored
     covariance = hyper.covariance(plane, rows, rows)
-    sites = propagate(covariance, y, hyper.noise, bounds)
+    sites = _sites(hyper, plane, rows, covariance, y, bounds)
     inverse = inverse_lower(lower_factor(covariance + sites.variance[:, :, np.newaxis] * np.eye(len(rows))))
     whitened = (inverse @ sites.mean[..., np.newaxis])[..., 0]
     groups, places = np.unique(plane.group[rows], return_inverse=True)
@@ -235,21 +231,14 @@ def fit_members(
     return FractionModel(plane, hyper, weights, rows, inverse, whitened, seen, sites.mean, sites.variance, unit)
 
 
-def log_evidence(covariance: FloatArray, y: FloatArray, variance: FloatArray) -> FloatArray:
-    """Log marginal likelihood `[h]` of `y [n]` under `covariance [h, n, n]` with site variances `[h, n]`.
-
-    The factor of C with y as one more row has a = L⁻¹ y in that row: no system is solved.
-    """
-    members, size = variance.shape
-    bordered = np.empty((members, size + 1, size + 1))
-    bordered[:, :size, :size] = covariance
-    bordered[:, np.arange(size), np.arange(size)] += variance
-    bordered[:, size, :size] = y
-    bordered[:, size, size] = _CORNER
-    factor = lower_factor(bordered)
-    log_size = np.log(np.diagonal(factor, axis1=1, axis2=2)[:, :size]).sum(axis=1)
-    squares = np.square(factor[:, size, :size]).sum(axis=1)
-    return np.asarray(-0.5 * squares - log_size - 0.5 * size * np.log(2.0 * np.pi))
+def _sites(
+    hyper: FractionHyper, plane: Plane, rows: IntArray, covariance: FloatArray, y: FloatArray, censored: BoolArray
+) -> Sites:
+    """Sites with a noise that differs between rows: what a row has more than all data is first counted as a part of the function."""
+    more = hyper.noise_at(plane, rows) - hyper.noise[:, np.newaxis]
+    noisy = covariance + more[:, :, np.newaxis] * np.eye(len(rows))
+    found = propagate(packed_lower(noisy), y, hyper.noise, censored)
+    return Sites(found.mean, found.variance + more, found.log_scale)
 
 
 def _standard(y: FloatArray, spread: float | None) -> tuple[float, float]:

@@ -10,6 +10,7 @@ vectors at once: the gaps between rows are computed once and multiplied with all
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -52,13 +53,18 @@ class Inputs:
         trend = np.zeros(len(features)) if trend is None else np.asarray(trend, dtype=np.float64)
         return cls(scaled, features[:, is_category].astype(np.float64), trend)
 
+    def rounded(self) -> "Inputs":
+        """The same in single precision."""
+        return Inputs(rounded(self.numeric), rounded(self.categorical), rounded(self.trend))
+
     def gaps(self, left: IntArray, right: IntArray) -> FloatArray:
         """Squared distance per numeric feature, inequality per category, product of trends, `[d + 1, ...]`.
 
         The rows broadcast against each other: `gaps(rows[:, None], others)` is a matrix of gaps per feature.
         """
         numeric, categorical = self.numeric.T, self.categorical.T
-        gaps = np.empty((len(numeric) + len(categorical) + 1, *np.broadcast_shapes(left.shape, right.shape)))
+        shape = (len(numeric) + len(categorical) + 1, *np.broadcast_shapes(left.shape, right.shape))
+        gaps = np.empty(shape, dtype=self.numeric.dtype)
         for gap, feature in zip(gaps, numeric, strict=False):
             np.subtract(feature[left], feature[right], out=gap)
             np.square(gap, out=gap)
@@ -115,6 +121,16 @@ class Hyper:
             noise=self.noise[which],
         )
 
+    def rounded(self) -> "Hyper":
+        """The same in single precision."""
+        return replace(
+            self,
+            roughness=rounded(self.roughness),
+            unlikeness=rounded(self.unlikeness),
+            signal=rounded(self.signal),
+            noise=rounded(self.noise),
+        )
+
     def variance(self, trend: FloatArray) -> FloatArray:
         """k(x, x) of rows with the given trend `[c]`, `[h, c]`."""
         return np.asarray((self.signal + self.constant)[:, np.newaxis] + self.slope * np.square(trend))
@@ -141,6 +157,11 @@ class Hyper:
         if self.slope:
             s += self.slope * flat[-1]
         return s.reshape(shape)
+
+
+def rounded(numbers: FloatArray) -> FloatArray:
+    """The same numbers in single precision."""
+    return cast("FloatArray", numbers.astype(np.float32))
 
 
 def lower_factor(matrices: FloatArray) -> FloatArray:

@@ -9,9 +9,10 @@ import numpy as np
 
 from lynceus.models.interfaces import Surrogate
 from lynceus.models.state import State
+from lynceus.policy.answer import BestPredicted
 from lynceus.policy.designs import Amount, latin_hypercube
 from lynceus.policy.interfaces import Chooser
-from lynceus.problem.data_fraction import configurations
+from lynceus.problem.data_fraction import configurations, row_shares
 from lynceus.space.column import BoolArray, IntArray
 from lynceus.trial.order import Plan
 
@@ -45,7 +46,7 @@ class AtEveryShare:
         ran.update(order.row for order in state.pending)
         for place, row in enumerate(listed.tolist(), start=1):
             if state.open[row] and row not in ran:
-                on = "" if problem.fraction is None else f" on {problem.share[row]:.3g} of the data"
+                on = "" if problem.fraction is None else f" on {row_shares(problem)[row]:.3g} of the data"
                 return Plan(row, why=f"Latin hypercube{on}, {place} of {len(listed)}", stoppable=self.stoppable)
         return None
 
@@ -54,7 +55,7 @@ class AtEveryShare:
         problem = state.problem
         group = configurations(problem.space, problem.fraction)
         # One row represents each configuration: the one with the largest fraction that the design may run.
-        order = np.lexsort((-problem.share, group))
+        order = np.lexsort((-row_shares(problem), group))
         order = order[allowed[order]]
         representatives = order[np.unique(group[order], return_index=True)[1]]
         mask = np.zeros(len(problem.space), dtype=bool)
@@ -62,7 +63,7 @@ class AtEveryShare:
         count = self.amount.rows(replace(problem, testable=mask))
         chosen = latin_hypercube(problem.space, count, self.tries, seed, mask.tobytes())
         runs = [np.flatnonzero(allowed & (group == group[row])) for row in chosen]
-        return np.concatenate([rows[np.argsort(problem.share[rows], kind="stable")] for rows in runs])
+        return np.concatenate([rows[np.argsort(row_shares(problem)[rows], kind="stable")] for rows in runs])
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class OnShares:
 
     def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
         """The inner chooser's plan, with all other rows closed."""
-        full = state.problem.share == 1.0
+        full = row_shares(state.problem) == 1.0
         if full.all() or not full.any():
             return self.chooser(state, surrogate, seed)
         inside = full if self.which == "full" else ~full
@@ -87,9 +88,38 @@ class OnShares:
         return self.chooser(narrowed, surrogate, seed)
 
 
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """Runs the configuration that would be recommended on all data, once, with some runs on samples between two such checks.
+
+    Samples cannot show everything: a configuration that is cheap on half of the data may be slow on all of it, because memory or
+    credits run out. One run tells, for less than the limit on cost, and the model learns from it about similar configurations.
+    """
+
+    every: int = 10
+    """Runs between two checks, and before the first one."""
+    answer: BestPredicted = field(default_factory=BestPredicted)
+
+    def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
+        """The recommendation; None when none is due, or the recommendation has run on all data already."""
+        full = row_shares(state.problem) == 1.0
+        if full.all() or not (state.open & full).any() or self._since_last(state) < self.every:
+            return None
+        row = self.answer(state, surrogate, seed)
+        if row is None or not state.open[row] or not full[row]:
+            return None
+        return Plan(row, why="recommended now, and not yet run on all data", stoppable=True)
+
+    def _since_last(self, state: State) -> int:
+        """Runs on samples since the last run on all data."""
+        rows = [seen.row for seen in state.observations] + [order.row for order in state.pending]
+        checks = [place for place, row in enumerate(rows, start=1) if row_shares(state.problem)[row] == 1.0]
+        return len(rows) - (checks[-1] if checks else 0)
+
+
 def _allowed(state: State, shares: int | None) -> BoolArray:
     """Rows that a design may run, including those that ran already `[q]`."""
     problem = state.problem
     testable = np.ones(len(problem.space), dtype=bool) if problem.testable is None else problem.testable
-    smallest = np.unique(problem.share[testable])[:shares]
-    return np.asarray(testable & (problem.share <= smallest[-1]))
+    smallest = np.unique(row_shares(problem)[testable])[:shares]
+    return np.asarray(testable & (row_shares(problem) <= smallest[-1]))

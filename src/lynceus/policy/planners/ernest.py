@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lynceus.models.interfaces import Surrogate
+from lynceus.models.scale_out import machine_types
 from lynceus.models.state import State
+from lynceus.problem.data_fraction import row_shares
 from lynceus.problem.units import format_money
 from lynceus.space.column import IntArray
 from lynceus.trial.order import Plan
 
 if TYPE_CHECKING:
     from lynceus.problem.problem import Problem
+    from lynceus.space.table import Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,10 @@ class OptimalDesign:
 
 @dataclass(frozen=True, slots=True)
 class LowestPredicted:
-    """The open row with the lowest predicted cost among those that are probably feasible; of all rows if there is none."""
+    """The open row with the lowest predicted cost among those that are probably feasible; of all rows if there is none.
+
+    Where only some rows may be recommended (those on all data), only these are candidates while any is open.
+    """
 
     def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
         """That row; None without a model, without an observation, or when all rows are closed."""
@@ -52,7 +58,9 @@ class LowestPredicted:
         prediction = surrogate(state, seed)
         usd = prediction.charge(state)[0]
         probability = prediction.feasible(state.problem)[0]
-        row = int(np.lexsort((usd, probability < 0.5, ~state.open))[0])
+        answers = state.problem.answerable
+        candidates = state.open if answers is None or not (state.open & answers).any() else state.open & answers
+        row = int(np.lexsort((usd, probability < 0.5, ~candidates))[0])
         return Plan(
             row,
             why=f"lowest prediction, {format_money(float(usd[row]))}",
@@ -62,18 +70,18 @@ class LowestPredicted:
         )
 
 
+def _design(problem: Problem, machines: str, count: int) -> IntArray:
+    """The rows of the design, type by type. A run on a sample of the data costs about that share of the price."""
+    return _design_of(problem.space, machines, problem.fraction, (problem.price * row_shares(problem)).tobytes(), count)
+
+
 @lru_cache(maxsize=32)
-def _design_of(
-    codes: bytes, columns: int, counts: bytes, price: bytes, others: tuple[int, ...], count: int
-) -> IntArray:
-    coded = np.frombuffer(codes, dtype=np.int64).reshape(-1, columns)
-    machines, usd = np.frombuffer(counts, dtype=float), np.frombuffer(price, dtype=float)
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for row, code in enumerate(coded[:, list(others)].tolist()):
-        groups.setdefault(tuple(code), []).append(row)
-    basis = np.stack([np.ones_like(machines), 1 / machines, np.log(machines), machines], axis=1)
+def _design_of(space: Space, machines: str, fraction: str | None, price: bytes, count: int) -> IntArray:
+    group, basis = machine_types(space, machines, fraction)
+    usd = np.frombuffer(price, dtype=float)
     basis = basis / np.maximum(np.abs(basis).max(axis=0), 1e-12)
-    order = sorted(groups.values(), key=lambda rows: float(usd[rows].min()))
+    types = [np.flatnonzero(group == one).tolist() for one in np.unique(group)]
+    order = sorted(types, key=lambda rows: (float(usd[rows].min()), rows[0]))
     return np.array([row for rows in order for row in _most_informative(basis, usd, rows, count)], dtype=np.int64)
 
 
@@ -97,12 +105,3 @@ def _most_informative(
         chosen.append(best)
         information = information + np.outer(basis[best], basis[best])
     return chosen
-
-
-def _design(problem: Problem, machines: str, count: int) -> IntArray:
-    space = problem.space
-    names = [parameter.name for parameter in space.parameters]
-    counts = np.asarray(space.column(machines), dtype=float) if machines in names else np.ones(len(space))
-    others = tuple(place for place, name in enumerate(names) if name != machines)
-    codes = np.ascontiguousarray(space.codes, dtype=np.int64)
-    return _design_of(codes.tobytes(), codes.shape[1], counts.tobytes(), problem.price.tobytes(), others, count)

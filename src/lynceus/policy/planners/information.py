@@ -7,10 +7,13 @@ from typing import Literal
 
 import numpy as np
 
+from lynceus.models.blas import one_thread
 from lynceus.models.interfaces import JointPrediction, RefinedUtility, SupportsJointPrediction, Surrogate, Utility
+from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
 from lynceus.policy.interfaces import Shortlist, single
 from lynceus.policy.planners.simple import Uniform
+from lynceus.problem.data_fraction import row_shares
 from lynceus.problem.units import format_money
 from lynceus.space.column import FloatArray, IntArray
 from lynceus.trial.order import Plan
@@ -43,8 +46,10 @@ class InformationPlanner:
         if not len(state.rows):
             # Every run so far failed or has no training target, so there is no model yet.
             return Uniform()(state, surrogate, seed)
-        joint = surrogate.predict_jointly(state, seed)
-        prediction = surrogate(state, seed)
+        with one_thread():
+            return self._plan(state, surrogate.predict_jointly(state, seed), surrogate(state, seed), seed)
+
+    def _plan(self, state: State, joint: JointPrediction, prediction: Prediction, seed: int) -> Plan | None:
         candidates = state.open.copy()
         if self.confidence > 0:
             candidates &= prediction.affordable(state, self.confidence)[0]
@@ -54,7 +59,7 @@ class InformationPlanner:
         probability = single(prediction.feasible(state.problem))
         rows = np.flatnonzero(candidates)
         if self.shortlist is not None:
-            rows = self.shortlist(state, _own_utility(state, prediction.mean[0], probability), candidates, seed)
+            rows = self.shortlist(state, _own_utility(state, prediction, probability), candidates, seed)
         extra = self.overhead * float(usd[joint.answers].mean())
         rate = self._ranked(joint, state, rows, usd[rows] + extra)
         chosen = int(np.argmax(rate))
@@ -88,16 +93,16 @@ class InformationPlanner:
         return utility if self.per == "run" else utility / np.maximum(usd, 1e-12)
 
     def _why(self, state: State, usd: float, compared: int) -> str:
-        share = state.problem.share
+        share = row_shares(state.problem)
         where = "" if (share == 1.0).all() else " about all data"
         return f"most informative{where} for {format_money(usd)}, best of {compared} compared"
 
 
-def _own_utility(state: State, mean: FloatArray, probability: FloatArray) -> FloatArray:
+def _own_utility(state: State, prediction: Prediction, probability: FloatArray) -> FloatArray:
     """How good each row itself is `[q]`: its objective times its probability of feasibility (the filter of TrimTuner)."""
     problem = state.problem
     if problem.kind == "metric":
-        objective = mean[:, 1 + problem.metrics.index(problem.objective.metric)]
-        own = objective - objective.min() if problem.objective.maximise else objective.max() - objective
-        return np.asarray((own + 1e-9) * probability)
+        objective = prediction.objective(problem)[0]
+        return np.asarray((objective.max() - objective + 1e-9) * probability)
+    mean = prediction.mean[0]
     return np.asarray((mean[:, 0].max() - mean[:, 0] + 1e-9) * probability)

@@ -100,7 +100,7 @@ class Lookahead:
         else:
             row = int(rows[np.argmax(score[rows])])
             best_score = float(score[row])
-        chance = prediction.feasible(state.problem)[0]
+        chance = prediction.feasible(state.problem)[0] * (1.0 if state.success is None else state.success)
         return Plan(
             row,
             why=_why(state, float(value[row]), float(usd[row]), int(candidates.sum()), ahead),
@@ -130,7 +130,7 @@ class Lookahead:
         owner, weight = np.arange(len(first)), np.ones(len(first))
         rows, moments = first, (prediction.mean[0, first], prediction.std[0, first])
         for level in range(self.depth):
-            children, keep, share = self._children(state, prediction.form, rows, moments)
+            children, keep, share = self._children(state, prediction.form, rows, moments, prediction.logs)
             if not len(children):
                 break
             parent = np.repeat(np.arange(len(rows)), len(share) // len(rows))[keep]
@@ -154,10 +154,15 @@ class Lookahead:
         return value, spend, second
 
     def _children(
-        self, state: State, form: Form, rows: IntArray, moments: tuple[FloatArray, FloatArray]
+        self,
+        state: State,
+        form: Form,
+        rows: IntArray,
+        moments: tuple[FloatArray, FloatArray],
+        logs: tuple[bool, ...] = (),
     ) -> tuple[State, BoolArray, FloatArray]:
         """States after each imagined outcome, which of the r·k outcomes they are, and the weight of every outcome."""
-        imagined = imagine(state, form, rows, moments, self.quadrature, capped=self.charge == "capped")
+        imagined = imagine(state, form, rows, moments, self.quadrature, capped=self.charge == "capped", logs=logs)
         children = state.after(rows, imagined.target, imagined.charge, imagined.value)
         share = imagined.weight.ravel()
         keep = (share > 0) & (children.left > 0)

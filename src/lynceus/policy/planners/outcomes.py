@@ -9,6 +9,7 @@ import numpy as np
 from lynceus.models.distribution import Normal
 from lynceus.models.state import Form, State, warm_saving
 from lynceus.policy.interfaces import Quadrature
+from lynceus.problem.problem import Problem
 from lynceus.space.column import FloatArray, IntArray
 
 
@@ -57,8 +58,9 @@ def imagine(
     quadrature: Quadrature,
     *,
     capped: bool,
+    logs: tuple[bool, ...] = (),
 ) -> Imagined:
-    """Outcomes of running `rows [r]` in states (r of them, or one for all), given moments `[r, m]`.
+    """Outcomes of running `rows [r]` in states (r of them, or one for all), given moments `[r, m]`; `logs` as in a prediction.
 
     With `capped`, an imagined run is stopped at its timeout: it is charged until then and cannot be a new best.
     """
@@ -76,12 +78,10 @@ def imagine(
         seconds = np.exp(np.minimum(target[:, :, 0], 700.0))
         cost = problem.run_costs.of(seconds, own)
         feasible = seconds <= ceiling_s
-    value = {"cost": cost, "time": seconds}.get(problem.kind)
-    if value is None:
-        reported = target[:, :, 1 + problem.metrics.index(problem.objective.metric)]
-        value = -reported if problem.objective.maximise else reported
+    told = {"time": seconds, "cost": cost, **_metrics(problem, target, logs)}
+    value = told[problem.kind] if problem.kind != "metric" else _reported(problem, told, own)
     for constraint in problem.metric_constraints:
-        reported = target[:, :, 1 + problem.metrics.index(constraint.metric)]
+        reported = told[constraint.metric]
         feasible = feasible & (reported >= constraint.bound if constraint.at_least else reported <= constraint.bound)
     charge = cost
     if capped:
@@ -92,3 +92,17 @@ def imagine(
     if problem.answerable is not None:
         feasible = feasible & problem.answerable[rows][:, None]
     return Imagined(target, weight, charge, np.where(feasible, value, np.nan))
+
+
+def _metrics(problem: Problem, target: FloatArray, logs: tuple[bool, ...]) -> dict[str, FloatArray]:
+    """Imagined metrics `[r, k]` in their own units, by name."""
+    return {
+        name: np.exp(np.minimum(target[:, :, place], 700.0)) if logs and logs[place - 1] else target[:, :, place]
+        for place, name in enumerate(problem.metrics, start=1)
+    }
+
+
+def _reported(problem: Problem, told: dict[str, FloatArray], rows: IntArray) -> FloatArray:
+    """The objective that is a metric or a formula `[r, k]`, smaller is better."""
+    value = told[problem.objective.metric] if problem.goal.formula is None else problem.goal.formula.values(told, rows)
+    return problem.objective.sign * value

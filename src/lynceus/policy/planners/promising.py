@@ -41,6 +41,6 @@ def means_are_feasible(prediction: Prediction, state: State) -> BoolArray:
         run <= problem.ceiling_usd if prediction.form == "cost" else np.exp(np.minimum(run, 700.0)) <= problem.ceiling_s
     )
     for constraint in problem.metric_constraints:
-        value = prediction.mean[0, :, 1 + problem.metrics.index(constraint.metric)]
+        value = prediction.metric(problem.metrics.index(constraint.metric)).quantile(0.5)[0]
         feasible = feasible & (value >= constraint.bound if constraint.at_least else value <= constraint.bound)
     return np.asarray(feasible)

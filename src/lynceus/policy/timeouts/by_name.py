@@ -8,7 +8,7 @@ from types import MappingProxyType
 from lynceus.errors import InputError, did_you_mean
 from lynceus.policy.plugins import policy_plugins
 from lynceus.policy.timeouts.censoring import Discard, HighestCost, LinearProgress, LowerBound, TruncatedMean, WholeRun
-from lynceus.policy.timeouts.rules import IncumbentTimeout, NoTimeout
+from lynceus.policy.timeouts.rules import FastestTimeout, IncumbentTimeout, NoTimeout
 from lynceus.policy.timeouts.timeout import Timeout
 
 TIMEOUTS: Mapping[str, Timeout] = MappingProxyType(
@@ -19,7 +19,8 @@ TIMEOUTS: Mapping[str, Timeout] = MappingProxyType(
         "tg-30s": Timeout(IncumbentTimeout(every_s=30.0), TruncatedMean()),
         "linear": Timeout(IncumbentTimeout(every_s=30.0), LinearProgress()),
         "max-cost": Timeout(IncumbentTimeout(), HighestCost()),
-        "no-info": Timeout(IncumbentTimeout(slack=2.0, measure="time"), Discard()),
+        "no-info": Timeout(IncumbentTimeout(slack=2.0), Discard()),
+        "ituned": Timeout(FastestTimeout(), Discard()),
         "ideal": Timeout(IncumbentTimeout(), WholeRun()),
         "capped": Timeout(IncumbentTimeout(first_runs_too=True), LowerBound()),
     }

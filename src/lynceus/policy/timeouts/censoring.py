@@ -41,8 +41,8 @@ class TruncatedMean:
 class LinearProgress:
     """The thesis: a straight line of time over progress, fitted to the reports by least squares and read at the target."""
 
-    target: float = 0.85
-    """The progress at which the job is done (the accuracy to reach, or 1 for a fraction)."""
+    target: float = 1.0
+    """The progress at which the job is done: 1 for a fraction of the work; replays of accuracies give the accuracy to reach."""
 
     def __call__(self, problem: Problem, order: Order, outcome: Outcome, state: State) -> TrainingTarget | None:
         """The extrapolated time; the truncated mean when there is no usable progress."""

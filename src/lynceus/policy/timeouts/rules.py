@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
-from lynceus.models.state import State, feasible_runs
+from lynceus.models.state import State
 from lynceus.trial.order import Plan
+from lynceus.trial.outcome import End
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,38 +30,39 @@ class IncumbentTimeout:
     every_s: float = 0.0
     """The job is checked only every so many seconds (30 in the thesis); 0 checks continuously."""
     slack: float = 1.0
-    """Multiple of the incumbent at which a run is stopped (iTuned and Vizier: 2, on time)."""
-    measure: Literal["cost", "time"] = "cost"
-    """Compare with the incumbent's cost, or with its running time."""
+    """Multiple of the incumbent's cost at which a run is stopped (NO-INFO of ICDCS'20: 2)."""
 
     def __call__(self, state: State, plan: Plan) -> float:
         """Seconds until the stop."""
         if not (plan.stoppable or self.first_runs_too):
             return math.inf
-        if self.measure == "cost":
-            timeout_s = self._by_value(state, plan.row)
-        else:
-            timeout_s = min(self._by_time(state), float(state.problem.ceiling_s[plan.row]))
-        timeout_s = max(timeout_s, 0.0)
-        if self.every_s and math.isfinite(timeout_s):
-            timeout_s = math.ceil(timeout_s / self.every_s - 1e-9) * self.every_s
-        return timeout_s
-
-    def _by_value(self, state: State, row: int) -> float:
         if self.slack != 1.0:
             state = replace(state, best=self.slack * state.best)
-        return float(state.timeout_s_of(np.array([row]))[0])
-
-    def _by_time(self, state: State) -> float:
-        best = incumbent_seconds(state)
-        return math.inf if best is None else self.slack * best
+        timeout_s = max(float(state.timeout_s_of(np.array([plan.row]))[0]), 0.0)
+        return at_tick(timeout_s, self.every_s)
 
 
-def incumbent_seconds(state: State) -> float | None:
-    """The time of the best run that met every constraint; None while there is none."""
-    feasible = [
-        (runs[0][1], seen.outcome.seconds)
-        for seen in state.observations
-        if (runs := feasible_runs(state.problem, (seen,)))
-    ]
-    return min(feasible)[1] if feasible else None
+@dataclass(frozen=True, slots=True)
+class FastestTimeout:
+    """Stop a run that takes a multiple of the fastest finished one, whatever it costs (iTuned: 2)."""
+
+    slack: float = 2.0
+    first_runs_too: bool = False
+
+    def __call__(self, state: State, plan: Plan) -> float:
+        """Seconds until the stop; infinite before the first finished run."""
+        if not (plan.stoppable or self.first_runs_too):
+            return math.inf
+        finished = (seen.outcome.seconds for seen in state.observations if seen.outcome.end is End.FINISHED)
+        return self.slack * min(finished, default=math.inf)
+
+
+def at_tick(timeout_s: float, every_s: float) -> float:
+    """The first moment at or after `timeout_s` at which a job that is checked every `every_s` seconds is looked at.
+
+    >>> at_tick(31.0, 30.0), at_tick(30.0, 30.0), at_tick(31.0, 0.0)
+    (60.0, 30.0, 31.0)
+    """
+    if not every_s or not math.isfinite(timeout_s):
+        return timeout_s
+    return math.ceil(timeout_s / every_s - 1e-9) * every_s

@@ -205,7 +205,7 @@ async def what_if(
     def compute(context: StudyContext) -> Document:
         problem = context.study.problem
         cases = [unchanged(problem), *(deadline_case(problem, seconds) for seconds in deadlines)]
-        limits = checked_constraints(constraint or [], "constraint")
+        limits = checked_constraints(constraint or [], "constraint", context.study.problem.units)
         for one in limits:
             new_limits(context.study, [one])
         cases += constraint_cases(problem, limits)

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from lynceus.errors import InputError
 from lynceus.jobfile.prepared_study import PreparedStudy
+from lynceus.library.history import with_history
 from lynceus.policy.policy_file import describe
 from lynceus.server import commands, schemas
 from lynceus.server.command_runner import Run
@@ -79,9 +80,11 @@ async def create(request: Request, response: Response, idempotency_key: Idempote
 
 def _created(context: Context, prepared: PreparedStudy, once: Once | None) -> tuple[str, bool]:
     """The name of the new study, and whether an earlier attempt of the same request has created it."""
-    storage, job = context.storage, prepared.job
+    storage = context.storage
     if once is not None and (given := storage.given_answer(once)) is not None:
         return str(given["name"]), True
+    prepared, _ = with_history(prepared, storage)
+    job = prepared.job
     try:
         storage.create_study(
             job.name,

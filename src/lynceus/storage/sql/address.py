@@ -114,10 +114,21 @@ def hide_passwords(text: str) -> str:
 def without_credentials(document: dict[str, Any]) -> dict[str, Any]:
     """The document of a study as it is stored: the address of the storage without user's password and secret parameters."""
     job = document.get("job")
-    address = job.get("storage") if isinstance(job, dict) else None
-    if not isinstance(job, dict) or not isinstance(address, str):
+    if not isinstance(job, dict):
         return document
-    return {**document, "job": {**job, "storage": _bare(address)}}
+    changed = dict(job)
+    if isinstance(address := job.get("storage"), str):
+        changed["storage"] = _bare(address)
+    if isinstance(past := job.get("history"), list | dict):
+        changed["history"] = [_bare_past(one) for one in past] if isinstance(past, list) else _bare_past(past)
+    return {**document, "job": changed}
+
+
+def _bare_past(past: Any) -> Any:
+    """An entry of `history` whose storage is written without its password."""
+    if isinstance(past, dict) and isinstance(address := past.get("storage"), str):
+        return {**past, "storage": _bare(address)}
+    return past
 
 
 def _bare(text: str) -> str:

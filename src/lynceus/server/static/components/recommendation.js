@@ -9,6 +9,13 @@ const certainty = (answer, constraints) => {
   return answer.probability === null ? seen : `${seen}; the model predicts a ${percent(answer.probability)} chance that a run meets every constraint`;
 };
 
+/** Each limit with the chance that a run meets it, where there are several. */
+const limitChances = (answer) => {
+  const known = (answer.limits ?? []).filter((limit) => limit.chance !== null);
+  if (known.length < 2) return null;
+  return el("ul", { class: "plain", id: "limit-chances" }, known.map((limit) => el("li", {}, `${limit.constraint}: ${percent(limit.chance)}${limit.measured === null ? "" : `, measured ${limitText(limit)(limit.measured)}${limit.unit ? " " + limit.unit : ""}`}`)));
+};
+
 const range = ([low, high], text) => (text(low) === text(high) ? text(low) : `${text(low)} to ${text(high)}`);
 
 const BASES = { measured: "measured", given: "given in the job file", predicted: "predicted" };
@@ -95,7 +102,7 @@ export const recommendation = (element, data) => {
         tile(answer.cost_interval_usd ? "expected cost of a run" : "cost of a run", money(answer.cost_usd), costNote(answer), "best-cost"), tile("time of a run", duration(answer.runtime_s), how, "best-time"),
         ["cost", "time"].includes(objective.metric) ? null : tile(objective.metric, formatNumber(answer.value), how, "best-metric"),
         saved && tile("saving", saved[0], saved[1], "saving"), later && tile("future use", later[0], later[1], "future-use")),
-      el("p", { class: "quiet", id: "certainty" }, certainty(answer, head.constraints) + "."),
+      el("p", { class: "quiet", id: "certainty" }, certainty(answer, head.constraints) + "."), limitChances(answer),
       answer.command && el("div", { class: "command" }, el("pre", { tabindex: "0", "aria-label": "Command line" }, code), copyButton(() => answer.command, "Copy the command line")));
   };
   update(data);

@@ -47,6 +47,13 @@ export const formatNumber = (value) => {
 };
 
 /** A count with thousands separators. */
+// Bytes in powers of 1000, as everywhere in Lynceus: 2.1 GB.
+export const bytes = (value) => {
+  if (value === null || value === undefined) return null;
+  const power = Math.min(Math.max(Math.floor(Math.log10(Math.max(value, 1)) / 3), 0), 5);
+  return `${formatNumber(Number((value / 1000 ** power).toPrecision(3)))} ${["B", "kB", "MB", "GB", "TB", "PB"][power]}`;
+};
+
 export const count = (value) => (value === null || value === undefined ? "—" : Number(value).toLocaleString("en-US"));
 
 /** A share in percent: 0 % and 100 % only when it is exactly that. */
@@ -72,7 +79,7 @@ export const counted = (number, one, several = one + "s") => count(number) + " "
 
 /** The objective of a study: its metric and direction, its label on an axis, and how its values are formatted. */
 export const parseObjective = (objective) => {
-  const metric = (objective ?? "minimize cost").split(" ").pop();
+  const metric = (objective ?? "minimize cost").replace(/^\S+ /, "");
   const maximise = (objective ?? "").startsWith("maximize");
   const text = metric === "cost" ? money : metric === "time" ? duration : formatNumber;
   const label = metric === "cost" ? "cost of a run" : metric === "time" ? "time of a run" : metric;

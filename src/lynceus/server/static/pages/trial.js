@@ -2,7 +2,7 @@
 
 import { follow, get, path, post, segment } from "../lib/api.js";
 import { card, copyButton, el, emptyNote, setText, setChildren, table } from "../lib/dom.js";
-import { countdown, duration, parseObjective, dateTime, money, percent, formatNumber, formatValue, paramsText } from "../lib/format.js";
+import { bytes, countdown, duration, parseObjective, dateTime, money, percent, formatNumber, formatValue, paramsText } from "../lib/format.js";
 import { shell, showError } from "../lib/shell.js";
 import { badge } from "../components/badge.js";
 import { progress } from "../components/progress.js";
@@ -14,12 +14,14 @@ const POLL_MS = 2000;
 
 const facts = (pairs) => el("dl", { class: "lines" }, pairs.filter(([, text]) => text !== null && text !== undefined && text !== "").flatMap(([term, text, id]) => [el("dt", {}, term), el("dd", { id }, text)]));
 
+const usageOf = (usage) => usage.peak_memory_bytes === null ? [] : [["memory at its peak", bytes(usage.peak_memory_bytes), "memory"], ["processors kept busy", formatNumber(Number(usage.cpus_used.toPrecision(2)))], ["read from disks", bytes(usage.read_bytes)], ["written to disks", bytes(usage.written_bytes)]];
+
 const outcomeOf = (trial) => {
   const { outcome } = trial;
   if (outcome === null) return facts([["ordered", dateTime(trial.ordered_s)], ["launched", trial.launched_s === null ? "not yet" : dateTime(trial.launched_s)], ["timeout", trial.timeout_s === null ? "none" : duration(trial.timeout_s)], ["costs at most", trial.reserved_usd === null ? "the rest of the budget" : money(trial.reserved_usd), "reserved"], ["price", money(trial.price_usd_per_hour) + " per hour"], ["worker", trial.worker]]);
   return facts([
     ["running time", duration(outcome.runtime_s) + (trial.state === "TIMEOUT" ? ", then it was stopped" : ""), "runtime"], ["charged", money(outcome.charged_usd), "charged"], ["cost of a run", trial.cost_usd === null ? null : money(trial.cost_usd), "cost"],
-    ["constraints", trial.keeps_constraints === null ? null : trial.keeps_constraints ? "met" : "violated", "constraints"], ["failure", outcome.reason], ["detail", outcome.detail, "detail"], ["price", money(trial.price_usd_per_hour) + " per hour"],
+    ["constraints", trial.keeps_constraints === null ? null : trial.keeps_constraints ? "met" : "violated", "constraints"], ["failure", outcome.reason], ["detail", outcome.detail, "detail"], ...usageOf(outcome.usage), ["price", money(trial.price_usd_per_hour) + " per hour"],
     ["timeout", trial.timeout_s === null ? "none" : duration(trial.timeout_s)], ["ordered", dateTime(trial.ordered_s)], ["launched", trial.launched_s === null ? null : dateTime(trial.launched_s)], ["settled", dateTime(trial.settled_s)], ["worker", trial.worker]]);
 };
 

@@ -1,0 +1,143 @@
+"""The history of a study: earlier studies and files that its job names, read once when it begins and stored with it.
+
+A study never fails because of its history: what cannot be read or compared is left out, and one sentence says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from lynceus.errors import InputError, LynceusError
+from lynceus.jobfile.job import Job
+from lynceus.jobfile.prepared_study import PreparedStudy
+from lynceus.jobfile.sections.history import PastJobSection
+from lynceus.jobfile.stored_study import job_and_problem
+from lynceus.models.past_match import match
+from lynceus.policy.informed import can_learn, informed
+from lynceus.policy.policy import Policy
+from lynceus.problem.history import PastJob
+from lynceus.problem.problem import Problem
+from lynceus.problem.units import parse_duration
+from lynceus.space.column import Cell
+from lynceus.space.table_file import Table, read_table
+from lynceus.storage.sql.rows import StudyRecord
+from lynceus.storage.sql.storage import Storage
+from lynceus.study.past_job import past_job
+
+_TIMES = ("runtime_s", "runtime", "time_s", "time", "seconds", "duration")
+_MOST_JOBS = 20
+"""Earlier jobs that `auto` finds at most: the newest."""
+_SIZE = re.compile(r"([-_.@ ]?(v?\d+[a-z]*|small|medium|large|huge|tiny|big|test|prod|daily|nightly))+$", re.IGNORECASE)
+"""What distinguishes relatives of one job at the end of their names."""
+
+
+def with_history(prepared: PreparedStudy, storage: Storage) -> tuple[PreparedStudy, tuple[str, ...]]:
+    """The study with the history that its job names, and sentences about what it does not use of it."""
+    wanted = prepared.job.spec.history
+    if wanted is None or prepared.job.past is not None:
+        return prepared, ()
+    found: list[PastJob] = []
+    notes: list[str] = []
+    for section in wanted if wanted != "auto" else _relatives(prepared.job, storage):
+        try:
+            found.append(read_past_job(section, prepared.job, storage))
+        except LynceusError as error:
+            notes.append(f"history: {str(error).removeprefix('history: ').rstrip('.')}; it is not used")
+    if wanted == "auto" and not found:
+        notes.append(f"history: no earlier study of the family {family_of(prepared.job)!r} has runs to learn from")
+    usable = [one for one in found if match(prepared.problem.space, one).used]
+    notes += [f"history: {note}" for one in found for note in match(prepared.problem.space, one).notes]
+    job = replace(prepared.job, past=tuple(usable))
+    problem = replace(prepared.problem, history=tuple(usable))
+    return replace(prepared, job=job, problem=problem, policy=_policy(prepared, problem, notes)), tuple(notes)
+
+
+def _policy(prepared: PreparedStudy, problem: Problem, notes: list[str]) -> Policy:
+    """The policy that learns from the history, if the one of the job can."""
+    if not problem.history:
+        return prepared.policy
+    if not can_learn(prepared.policy, problem):
+        notes.append(
+            f"history: policy {prepared.policy.name!r} with objective {str(problem.objective)!r} does not learn from it"
+        )
+        return prepared.policy
+    return informed(prepared.policy)
+
+
+def read_past_job(section: PastJobSection, job: Job, storage: Storage) -> PastJob:
+    """One earlier job, from a study or a file."""
+    if section.file is not None:
+        return past_job_of_file(job.file(section.file))
+    if section.storage is None:
+        return past_job_of_study(storage, storage.load_study(str(section.study)))
+    with Storage(section.storage, create=False) as other:
+        return past_job_of_study(other, other.load_study(str(section.study)))
+
+
+def past_job_of_study(storage: Storage, record: StudyRecord) -> PastJob:
+    """The runs of a stored study."""
+    if record.damage is not None:
+        raise InputError(f"study {record.name!r} is damaged")
+    _, problem = job_and_problem(record)
+    source = f"study {record.name} ({record.identity}) in {storage.shown_url}"
+    return past_job(record.name, problem, storage.journal(record.name).record.observations, source)
+
+
+def past_job_of_file(path: Path) -> PastJob:
+    """The runs in a CSV or Parquet file: a column with the running time, and any others; those of `lynceus export` are understood."""
+    table = read_table(path)
+    time = next((name for name in _TIMES if name in table), None)
+    if time is None:
+        raise InputError(f"{path} has no column with the running time; name it 'runtime'")
+    states = table.get("state") or ["COMPLETE"] * len(table[time])
+    kept = [
+        place for place, state in enumerate(states) if state in (None, "COMPLETE", "TIMEOUT") and table[time][place]
+    ]
+    if not kept:
+        raise InputError(f"{path} has no finished run")
+    columns = {_own_name(name): tuple(table[name][place] for place in kept) for name in _described(table, time)}
+    seconds = tuple(_seconds(table[time][place], f"{path}: {time}") for place in kept)
+    stopped = tuple(states[place] == "TIMEOUT" for place in kept)
+    return PastJob(path.stem, columns, seconds, stopped, f"file {path.name}")
+
+
+def _described(table: Table, time: str) -> Iterator[str]:
+    """The columns that may describe a configuration: of an export its parameters and price."""
+    exported = any(name.startswith("params_") for name in table)
+    for name in table:
+        if name != time and (not exported or name.startswith("params_") or name == "price_usd_per_hour"):
+            yield name
+
+
+def _own_name(column: str) -> str:
+    return column.removeprefix("params_")
+
+
+def _seconds(cell: Cell, where: str) -> float:
+    return float(cell) if isinstance(cell, int | float) else parse_duration(str(cell), where)
+
+
+def family_of(job: Job) -> str:
+    """The declared family of a job, else its name without the size, number or version at its end.
+
+    >>> [family_of(Job.parse(f"{{name: {name}, run: 'true', space: {{n: [1]}}, budget: 1}}")) for name in ("etl-120gb", "etl_v2")]
+    ['etl', 'etl']
+    """
+    return job.spec.family or _SIZE.sub("", job.name) or job.name
+
+
+def _relatives(job: Job, storage: Storage) -> Sequence[PastJobSection]:
+    """The newest other studies of the same family in this storage."""
+    wanted, found = family_of(job), []
+    for record in sorted(storage.studies(), key=lambda one: -one.created_s):
+        if record.name != job.name and record.damage is None and _family(record) == wanted:
+            found.append(PastJobSection(study=record.name))
+    return found[:_MOST_JOBS]
+
+
+def _family(record: StudyRecord) -> str:
+    declared = (record.document.get("job") or {}).get("family")
+    return str(declared) if declared else _SIZE.sub("", record.name) or record.name

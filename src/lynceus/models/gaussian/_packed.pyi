@@ -1,0 +1,5 @@
+from collections.abc import Sequence
+
+from lynceus.space.column import FloatArray
+
+def solve(sizes: tuple[int, int], inputs: Sequence[FloatArray], outputs: Sequence[FloatArray | None], /) -> bool: ...

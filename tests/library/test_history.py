@@ -1,0 +1,166 @@
+"""Earlier studies and files as history: found, stored with the study, never charged, and never a reason to fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lynceus
+from lynceus.errors import InputError
+from lynceus.jobfile.job import Job
+from lynceus.jobfile.prepared_study import prepare
+from lynceus.library.history import family_of
+from lynceus.library.open_study import OpenStudy, create_or_open, open_named
+from lynceus.models.transfer import Transfer
+from lynceus.server.job_upload import uploaded_job
+from lynceus.storage.sql.storage import Storage
+
+JOB = """\
+name: {name}
+run: "true"
+space: {{nodes: [1, 2, 4, 8, 16], memory_gib: [4, 8, 16]}}
+price: 0.1 * nodes * memory_gib / 4
+constraints: ["runtime <= 20m"]
+budget: 50 USD
+{more}
+"""
+
+
+def create(folder: Path, name: str, more: str = "") -> OpenStudy:
+    job = Job.parse(JOB.format(name=name, more=more), folder)
+    return create_or_open(prepare(job), f"sqlite:///{folder}/lynceus.db")
+
+
+def explore(one: OpenStudy, size: float, trials: int = 6) -> None:
+    for _ in range(trials):
+        trial = one.study.ask()
+        assert trial is not None
+        nodes, memory = trial.params["nodes"], trial.params["memory_gib"]
+        assert isinstance(nodes, int)
+        assert isinstance(memory, int)
+        seconds = size * 60 / nodes * (5 if nodes * memory < size else 1)
+        if trial.timeout is not None and seconds > trial.timeout:
+            one.study.tell(trial, runtime=trial.timeout, state="TIMEOUT")
+        else:
+            one.study.tell(trial, runtime=seconds)
+
+
+def test_a_study_learns_from_another_and_stores_exactly_what(tmp_path: Path) -> None:
+    explore(create(tmp_path, "etl-small"), 20)
+    second = create(tmp_path, "etl-large", "history: [etl-small]")
+    assert second.note is None
+    (past,) = second.study.problem.history
+    assert past.name == "etl-small"
+    assert "study etl-small" in past.source
+    assert isinstance(second.study.policy.surrogate, Transfer)
+    trial = second.study.ask()
+    assert trial is not None
+    assert "etl-small" in second.study.record.open_runs[0].order.plan.why
+    assert second.study.spent_usd == 0, "history is not charged"
+    with Storage(f"sqlite:///{tmp_path}/lynceus.db") as storage:
+        storage.delete_study("etl-small")
+    again = open_named("etl-large", f"sqlite:///{tmp_path}/lynceus.db")
+    (kept,) = again.study.problem.history
+    assert kept.record() == past.record(), "the study keeps its history, whatever becomes of its source"
+    assert isinstance(again.study.policy.surrogate, Transfer)
+
+
+def test_auto_finds_the_family(tmp_path: Path) -> None:
+    explore(create(tmp_path, "etl-10gb"), 10)
+    explore(create(tmp_path, "other"), 10)
+    explore(create(tmp_path, "nightly", "family: etl"), 10)
+    found = create(tmp_path, "etl-20gb", "history: auto").study.problem.history
+    assert {one.name for one in found} == {"etl-10gb", "nightly"}
+    lonely = create(tmp_path, "lonely", "history: auto")
+    assert lonely.note is not None
+    assert "no earlier study of the family 'lonely'" in lonely.note
+    assert not isinstance(lonely.study.policy.surrogate, Transfer)
+
+
+def test_files_and_other_storages(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    explore(create(tmp_path / "old", "etl-old"), 10)
+    rows = [f"{nodes},{mib},COMPLETE,{600 / nodes:.1f}s" for nodes in (1, 2, 4, 8) for mib in (4096, 8192)]
+    (tmp_path / "runs.csv").write_text("params_nodes,params_memory_mib,state,runtime\n" + "\n".join(rows) + "\n")
+    more = f"history: [{{study: etl-old, storage: 'sqlite:///{tmp_path}/old/lynceus.db'}}, {{file: runs.csv}}]"
+    one = create(tmp_path, "etl", more)
+    assert one.note is None
+    assert [past.name for past in one.study.problem.history] == ["etl-old", "runs"]
+    assert one.study.problem.history[1].seconds[0] == 600.0
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("missing-study", "missing-study"),
+        ("{file: missing.csv}", "cannot be read"),
+        ("{file: broken.csv}", "no column with the running time"),
+        ("{file: foreign.csv}", "has no column in common with this space"),
+        ("{file: empty.csv}", "no finished run"),
+        ("{study: x, storage: 'sqlite:///nowhere/x.db'}", "history:"),
+    ],
+)
+def test_bad_history_is_said_in_one_sentence_and_the_study_begins(tmp_path: Path, entry: str, said: str) -> None:
+    (tmp_path / "broken.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "foreign.csv").write_text("colour,runtime\nred,5\nblue,6\ngreen,7\n")
+    (tmp_path / "empty.csv").write_text("nodes,state,runtime\n4,FAIL,\n")
+    one = create(tmp_path, "etl", f"history: [{entry}]")
+    assert one.note is not None
+    assert said in one.note
+    assert one.study.problem.history == ()
+    assert one.study.ask() is not None
+
+
+def test_mistakes_in_the_section_are_errors_with_their_line(tmp_path: Path) -> None:
+    for wrong, said in (
+        ("history: 7", "write auto, or a list"),
+        ("history: [{storage: x}]", "either a study or a file"),
+    ):
+        with pytest.raises(InputError, match=said):
+            Job.parse(JOB.format(name="etl", more=wrong), tmp_path)
+
+
+def test_a_policy_that_does_not_learn_says_so(tmp_path: Path) -> None:
+    explore(create(tmp_path, "etl-small"), 20)
+    one = create(tmp_path, "etl-large", "history: [etl-small]\npolicy: cherrypick")
+    assert one.note is not None
+    assert "policy 'cherrypick'" in one.note
+
+
+def test_requests_cannot_make_the_server_read_files(tmp_path: Path) -> None:
+    for entry in ("{file: /etc/passwd}", "{study: a, storage: 'sqlite:////tmp/x.db'}"):
+        body = JOB.format(name="etl", more=f"history: [{entry}]").encode()
+        with pytest.raises(InputError, match="no files and no other storages"):
+            uploaded_job(body, "application/yaml", tmp_path)
+
+
+def test_passwords_of_other_storages_are_not_stored(tmp_path: Path) -> None:
+    entry = "history: [{study: a, storage: 'postgresql+psycopg://me:hidden@nowhere.invalid:1/x'}]"
+    assert "hidden" not in str(Job.parse(JOB.format(name="etl", more=entry), tmp_path).stored())
+
+
+def test_python_studies_are_history_too(tmp_path: Path) -> None:
+    def make(name: str, **more: object) -> lynceus.Study:
+        space = lynceus.Space.build([lynceus.Ordinal("nodes", [1, 2, 4, 8, 16])], price="0.1 * nodes")
+        storage = f"sqlite:///{tmp_path}/python.db"
+        return lynceus.create_study(
+            space=space, constraints=["runtime <= 20m"], budget="$10", study_name=name, storage=storage, **more
+        )  # type: ignore[arg-type]
+
+    first = make("first")
+    for nodes in (1, 2, 4, 8):
+        first.add_trials([({"nodes": nodes}, 2000 / nodes, {})])
+    second = make("second", history=[first])
+    assert isinstance(second.policy.surrogate, Transfer)
+    again = lynceus.load_study(study_name="second", storage=f"sqlite:///{tmp_path}/python.db")
+    assert [one.record() for one in again.problem.history] == [one.record() for one in second.problem.history]
+    with pytest.raises(InputError, match="history"):
+        make("third", history=["first"])
+
+
+@pytest.mark.parametrize(
+    ("name", "family"), [("etl-120gb", "etl"), ("etl_v2", "etl"), ("42", "42"), ("sort-large", "sort")]
+)
+def test_the_family_is_the_name_without_its_size(name: str, family: str) -> None:
+    assert family_of(Job.parse(JOB.format(name=f"'{name}'", more=""))) == family
