@@ -1,8 +1,10 @@
 """Launches that fail, clusters that are lost, full disks, an API server that does not answer."""
 
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +13,7 @@ from lynceus.errors import InfrastructureError
 from lynceus.executors.plugin import ExecutorContext
 from lynceus.executors.skypilot.executor import SkyPilotExecutor
 from lynceus.problem.billing import Billing
-from lynceus.trial.outcome import End, FailureReason
+from lynceus.trial.outcome import End, FailureReason, Outcome
 from skypilot_runs import StudyRuns, run, wait
 
 
@@ -103,17 +105,52 @@ def small_disk(fake: FakeSkyPilot) -> Iterator[None]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="the runner has grown to 186 kB: where it just fits, the reason of the failure is not always written any more",
-)
-@pytest.mark.usefixtures("small_disk")
-def test_a_full_disk_of_the_node(fake: FakeSkyPilot, study: Callable[..., StudyRuns]) -> None:
-    made = study(keep_warm="10m")
-    fill = "head -c $(( $(df --output=avail -k . | tail -1) - 230 ))k /dev/zero > fill"
+_EVERY_PAGE_KIB = [
+    pytest.param(free_kib, marks=() if free_kib % 20 == 0 else pytest.mark.slow) for free_kib in range(0, 404, 4)
+]
+"""What fits on a full disk, and so where a run fails, changes from page to page."""
+_ROOM_FOR_THE_OUTCOME_KIB = 128
+
+
+def run_with_free_space(made: StudyRuns, free_kib: int) -> tuple[SkyPilotExecutor, Outcome]:
+    """A run on a node that has so much free space before anything is copied to it."""
+    fill = f"head -c $(( $(df --output=avail -k . | tail -1) - {free_kib} ))k /dev/zero > fill"
     executor = SkyPilotExecutor(ExecutorContext(made.problem, made.job, made.folder / "runs", setup=fill), made.options)
-    outcome = run(executor, made.request(0))
+    return executor, run(executor, made.request(0))
+
+
+@pytest.mark.usefixtures("small_disk")
+@pytest.mark.parametrize("free_kib", _EVERY_PAGE_KIB)
+def test_a_full_disk_of_the_node(fake: FakeSkyPilot, study: Callable[..., StudyRuns], free_kib: int) -> None:
+    """Nothing fits, or a part of what is copied, or all of it but not the room for the outcome. The log is on the same disk."""
+    made = study(keep_warm="10m")
+    executor, outcome = run_with_free_space(made, free_kib)
+    if free_kib > _ROOM_FOR_THE_OUTCOME_KIB and outcome.end is End.FINISHED:
+        return
     assert (outcome.end, outcome.reason) == (End.FAILED, FailureReason.INFRA)
-    assert "the disk of the node is full" in outcome.detail
+    assert re.search(r"the disk of the (node|run directory \S+) is full", outcome.detail)
+    assert free_kib < 400, "a run needs no more than this"
+    assert not (made.folder / "log").exists(), "the job did not start"
     executor.close()
     assert not fake.clusters(), "such a machine is not reused"
+
+
+@pytest.mark.usefixtures("small_disk")
+@pytest.mark.parametrize("free_kib", [300, 400, 600])
+def test_a_job_that_fills_the_disk_of_the_node(study: Callable[..., StudyRuns], free_kib: int) -> None:
+    made = study()
+    made.job = replace(made.job, run='echo loss: 3; head -c 9000000 /dev/zero > "$HOME/data"')
+    outcome = run_with_free_space(made, free_kib)[1]
+    assert (outcome.end, outcome.reason) == (End.FAILED, FailureReason.INFRA)
+    assert "a disk of " in outcome.detail
+    assert "No space left on device" in outcome.detail
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_results_that_do_not_fit_on_the_disk_of_the_node(study: Callable[..., StudyRuns]) -> None:
+    """Random output cannot be compressed, and the disk holds it only once: there is no room for it in the log."""
+    made = study()
+    made.job = replace(made.job, run="head -c 1000000 /dev/urandom")
+    outcome = run_with_free_space(made, 1400)[1]
+    assert (outcome.end, outcome.reason) == (End.FAILED, FailureReason.INFRA)
+    assert "the disk of the node is full" in outcome.detail

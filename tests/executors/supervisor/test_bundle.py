@@ -1,5 +1,6 @@
 """The supervisor as a single file, with every Python of this machine."""
 
+import io
 import json
 import os
 import shutil
@@ -7,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,8 @@ import pytest
 from lynceus.executors.command import JobCommand, environment
 from lynceus.executors.interface import Request
 from lynceus.executors.run_directory import prepare
-from lynceus.executors.supervisor import bundle, files
+from lynceus.executors.supervisor import bundle, commands, files, process_tree
+from lynceus.executors.supervisor.ending import supervisors_of
 
 
 def pythons() -> list[str]:
@@ -91,6 +95,83 @@ def test_equal_sources_give_equal_bytes() -> None:
     bundle.runner.cache_clear()
     assert bundle.runner() == first
     assert bundle.runner_name().startswith("runner-")
+
+
+def test_it_is_small() -> None:
+    """SkyPilot copies it to the node of every run, Ray sends it with every request, and a nearly full disk must hold it.
+
+    It has 70 kB now, without compression 180 kB. Code that no node needs belongs into another package.
+    """
+    assert len(bundle.runner()) < 90_000
+
+
+def test_it_has_no_module_that_nodes_do_not_use() -> None:
+    with zipfile.ZipFile(io.BytesIO(bundle.runner())) as archive:
+        names = {Path(name).name for name in archive.namelist()}
+    assert {"commands.py", "supervise.py", "readiness.py"} < names
+    assert not names & {"bundle.py", "fork_server.py"}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """An empty disk of 1 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)], check=False).returncode:
+        pytest.skip("a small disk needs permission to mount it")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk: Path, free_bytes: int) -> None:
+    """Leave so many bytes of a disk free, in whole pages."""
+    found = os.statvfs(disk)
+    (disk / "ballast").write_bytes(b"x" * (found.f_bavail * found.f_frsize - free_bytes))
+
+
+def test_a_runner_that_does_not_fit_leaves_nothing(small_disk: Path) -> None:
+    fill(small_disk, 40_960)
+    with pytest.raises(OSError, match="No space left on device"):
+        bundle.write_runner(small_disk / "tools")
+    assert list((small_disk / "tools").iterdir()) == []
+
+
+@pytest.mark.parametrize("free_kib", [0, 4, 64, 124, 128, 132, 136, 140, 144, 160])
+def test_a_nearly_full_disk(tmp_path: Path, small_disk: Path, free_kib: int) -> None:
+    """The run ends, and its exit code or its outcome says why, also if standard error is a file on this disk."""
+    node = Node(tmp_path, "touch ran")
+    node.directory = Path(shutil.copytree(node.directory, small_disk / "run"))
+    before = set(node.directory.iterdir())
+    (tmp_path / "environment").write_text(json.dumps(node.given))
+    with open(small_disk / "errors", "wb") as errors:
+        fill(small_disk, free_kib * 1024)
+        command = node.command("run", str(tmp_path / "environment"))
+        code = subprocess.run(command, stderr=errors, cwd="/", check=False, timeout=60).returncode
+    if code == commands.EXIT_DISK_FULL:
+        assert set(node.directory.iterdir()) == before, "it frees what it could not use"
+        assert not (tmp_path / "ran").exists()
+        return
+    assert code == 0
+    assert free_kib >= 128, "without room for its outcome a run is not started"
+    record = node.outcome()
+    if record["end"] == "finished":
+        assert (tmp_path / "ran").exists()
+    else:
+        assert not (tmp_path / "ran").exists()
+        assert (record["reason"], record["free"]) == ("infra", True)
+        assert record["detail"] == f"the disk of the run directory {node.directory} is full"
+
+
+def test_a_dead_supervisor_is_settled_on_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
+    node = Node(tmp_path, f"touch {tmp_path}/ready; exec sleep 1000")
+    node.directory = Path(shutil.copytree(node.directory, small_disk / "run"))
+    run = node.start()
+    wait_for(tmp_path / "ready")
+    fill(small_disk, 0)
+    assert process_tree.kill_all(lambda: supervisors_of(str(node.directory))), "the guard and the supervisor"
+    run.wait(timeout=60)
+    seen = node.answer("state")
+    assert (seen["state"], seen["outcome"]["reason"]) == ("ended", "infra")
 
 
 def is_alive(folder: Path) -> bool:

@@ -18,6 +18,7 @@ import time
 import zipfile
 from typing import TYPE_CHECKING, Any
 
+from lynceus.executors.supervisor.commands import EXIT_DISK_FULL
 from lynceus.executors.supervisor.files import open_regular, read_regular
 from lynceus.executors.supervisor.outcome_record import not_started
 
@@ -93,9 +94,14 @@ class NodeRun:
         path = os.path.join(base, payload["runner_name"])
         if not os.path.exists(path):
             temporary = f"{path}.{os.getpid()}.new"
-            with open(temporary, "wb") as file:
-                file.write(payload["runner"])
-            os.rename(temporary, path)
+            try:
+                with open(temporary, "wb") as file:
+                    file.write(payload["runner"])
+                os.rename(temporary, path)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)  # on a full disk, a part of it would make matters worse
+                raise
         return path
 
     def _make_folder(self, payload: dict[str, Any], base: str) -> None:
@@ -152,6 +158,10 @@ class NodeRun:
         with contextlib.suppress(BrokenPipeError):
             link.communicate(json.dumps(given).encode())
         record = self._outcome()
+        if record is None and link.returncode == EXIT_DISK_FULL:
+            return _failed_here(
+                f"the disk of the node {os.uname().nodename} is full; free some space in {self._folder}"
+            )
         if record is None:  # the supervisor died
             ask = [sys.executable, "-I", "-S", runner, "state", self._folder]
             found = subprocess.run(ask, capture_output=True, check=False)

@@ -25,6 +25,7 @@ _UNREADABLE = frozenset(
     }
 )
 """Errors of a client that cannot make sense of what a server sends. Some of them are a ValueError, too."""
+_DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded|\bENOSPC\b")
 _MAX_LENGTH = 300
 
 
@@ -40,6 +41,8 @@ class Diagnosis:
     """The state of the run is unknown: it may still be running, and must not be settled."""
     cluster_gone: bool = False
     """The cluster no longer exists; if the error is transient, it may only seem so."""
+    disk_full: bool = False
+    """A disk is full. If that is the node's, because the run could not be copied to it, the same request fails again."""
 
 
 def diagnose(error: SkyError, server: str) -> Diagnosis:
@@ -64,6 +67,9 @@ def diagnose(error: SkyError, server: str) -> Diagnosis:
     if kinds & _UNREADABLE:
         sentence = f"SkyPilot's API server{server} gives answers that cannot be read ({error.kinds[0]}: {text})"
         return Diagnosis(sentence, transient=True, state_unknown=True)
+    if _DISK_FULL.search(error.text):
+        sentence = f"the disk of the node is full, or that of SkyPilot's API server{server}; free some space or request a larger disk"
+        return Diagnosis(f"{sentence}: {text}", transient=True, disk_full=True)
     if "ResourcesUnavailableError" in kinds:
         return _unavailable(error.text, text)
     if "NoCloudAccessError" in kinds:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import hashlib
 import io
 import json
@@ -23,6 +24,10 @@ from typing import Any
 LINE, END, TROUBLE = "LYNCEUS-LINE", "LYNCEUS-END", "LYNCEUS-TROUBLE"
 ENVIRONMENT, RUNNER = "environment", "runner.pyz"
 RESULT_FILES = ("outcome.json", "stdout", "stderr", "result.jsonl", "supervisor.log")
+SPARE, SPARE_BYTES = "spare", 16 * 1024
+"""A file that is copied with the run, and removed on a full disk: the log, which then has to say so, may be on that disk, too."""
+EXIT_NO_DIRECTORY, EXIT_DISK_FULL = 73, 74
+"""As in `supervisor.commands`, which is not here."""
 _LINE_CHARS = 4000
 _POLL_S = 0.5
 
@@ -36,9 +41,18 @@ def crypt(data: bytes, key: str) -> bytes:
 
 
 def print_line(line: str) -> None:
-    """Write one line to the log."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    """Write one line to the log, past the buffer of Python, which would repeat what a full disk has refused."""
+    data = f"{line}\n".encode()
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def print_trouble(folder: str, code: int) -> None:
+    """Say in the log why there are no results, on a line of its own."""
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(folder, SPARE))
+    with contextlib.suppress(OSError):  # what is left is the exit code
+        print_line(f"\n{TROUBLE} {code}")
 
 
 def result_lines(directory: str, rank: str) -> list[str]:
@@ -73,23 +87,35 @@ def run(folder: str, key: str, rank: str) -> str | None:
         supervisor.stdin.close()
     code = supervisor.wait()
     if code != 0:
-        print_line(f"{TROUBLE} {code}")
+        print_trouble(folder, code)
         return None
     outcome = os.path.join(directory, "outcome.json")
     while not os.path.exists(outcome):  # another call runs it
-        subprocess.run([*command, "state", directory], check=False, stdout=subprocess.DEVNULL)
+        asked = subprocess.run([*command, "state", directory], check=False, stdout=subprocess.PIPE)
+        if asked.returncode == 0 and json.loads(asked.stdout)["state"] == "gone":
+            print_trouble(folder, EXIT_NO_DIRECTORY)
+            return None
         time.sleep(_POLL_S)
     return directory
 
 
 def main(arguments: list[str]) -> int:
     """Run the job and print its results; fails if the job failed, so that SkyPilot shows it as failed."""
-    rank = os.environ.get("SKYPILOT_NODE_RANK", "0")
-    directory = run(os.path.dirname(os.path.abspath(__file__)), arguments[0], rank)
-    if directory is None:
+    folder, rank = os.path.dirname(os.path.abspath(__file__)), os.environ.get("SKYPILOT_NODE_RANK", "0")
+    try:
+        directory = run(folder, arguments[0], rank)
+        return 1 if directory is None else print_results(folder, directory, rank)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print_trouble(folder, EXIT_DISK_FULL)
         return 1
+
+
+def print_results(folder: str, directory: str, rank: str) -> int:
+    """Print the result files; returns the exit code."""
     if rank == "0":
-        os.truncate(os.path.join(os.path.dirname(directory), ENVIRONMENT), 0)
+        os.truncate(os.path.join(folder, ENVIRONMENT), 0)
     for line in result_lines(directory, rank):
         print_line(line)
     print_line(f"{END} {rank}")

@@ -55,6 +55,7 @@ def pack(ticket: Path, request: dict[str, Any], job: JobCommand, root: Path, *, 
             shutil.copy(ticket / name, folder / name)
     (folder / node.RUNNER).write_bytes(runner())
     shutil.copy(node.__file__, folder / "node.py")
+    (folder / node.SPARE).write_bytes(os.urandom(node.SPARE_BYTES))  # not zeros, which take no room on some disks
     key = secrets.token_hex(32)
     given = {
         "environment": environment(job, request, {}),

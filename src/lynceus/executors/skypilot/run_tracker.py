@@ -213,6 +213,8 @@ class RunTracker:
         if what.cluster_gone and not what.transient and self._phase is Phase.LAUNCH and self._known().warm:
             self._write_handle(replace(self._known(), warm=False))  # it took itself down before we used it
             return None
+        if what.disk_full and self._phase is Phase.LAUNCH:
+            return failed(what.sentence)  # another machine is needed; this one is taken down
         self._problem_since = self._problem_since or now
         if not what.transient or now - self._problem_since >= self._context.options.patience:
             return self._give_up(what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import json
 import os
 import sys
@@ -25,17 +25,23 @@ _USAGE = "usage: runner.pyz run DIRECTORY [FILE|-] | state DIRECTORY | cancel DI
 def main(arguments: list[str]) -> int:
     """Execute one command; returns the exit code."""
     if len(arguments) not in (2, 3) or arguments[0] not in ("run", "state", "cancel", "end"):
-        sys.stderr.write(_USAGE + "\n")
+        _say(_USAGE)
         return EXIT_USAGE
     command, directory = arguments[0], os.path.abspath(os.path.expanduser(arguments[1]))
     if command == "state":
         sys.stdout.write(json.dumps(state(directory)) + "\n")
         return 0
     if not os.path.exists(os.path.join(directory, files.REQUEST)):
-        sys.stderr.write(f"{os.uname().nodename} cannot see the run directory {directory}\n")
+        _say(f"{os.uname().nodename} cannot see the run directory {directory}")
         return EXIT_NO_DIRECTORY
     if command == "run":
-        return run(directory, arguments[2] if len(arguments) == 3 else None)
+        try:
+            return run(directory, arguments[2] if len(arguments) == 3 else None)
+        except OSError as error:
+            if error.errno not in files.DISK_FULL:
+                raise
+            _say(f"the disk of the run directory {directory} is full")
+            return EXIT_DISK_FULL
     if command == "cancel":
         os.close(files.open_regular(os.path.join(directory, files.CANCEL), os.O_WRONLY | os.O_CREAT))
         return 0
@@ -45,12 +51,13 @@ def main(arguments: list[str]) -> int:
 
 def run(directory: str, source: str | None) -> int:
     """Supervise the run until it ends. The environment is read from a file, which is then removed, or from standard input (`-`)."""
+    has_begun = any(os.path.exists(os.path.join(directory, name)) for name in (files.STARTED, files.OUTCOME))
     try:
-        files.reserve(os.path.join(directory, files.ROOM), _MIN_FREE_BYTES)
+        if not has_begun:
+            files.reserve(os.path.join(directory, files.ROOM), _MIN_FREE_BYTES)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            sys.stderr.write(f"the disk of the run directory {directory} is full\n")
-            return EXIT_DISK_FULL
+        if error.errno in files.DISK_FULL:
+            raise
     try:
         given = _read_environment(source)
     except (OSError, ValueError) as error:
@@ -65,6 +72,12 @@ def run(directory: str, source: str | None) -> int:
         environment.pop(name, None)
     supervise(directory, environment, list(given.get("secrets", [])))
     return 0
+
+
+def _say(line: str) -> None:
+    """Print a line for people. The exit code says the same: standard error may be a file on a full disk."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{line}\n".encode("utf-8", "backslashreplace"))
 
 
 def _read_environment(source: str | None) -> dict[str, Any]:

@@ -16,6 +16,8 @@ PARAMS, RESULT, CANCEL, OUTCOME = "params.json", "result.jsonl", "cancel", "outc
 MARKER = ".lynceus-run"
 """In every run directory that Lynceus made, with the run that it is for: nothing else is ever removed."""
 STDOUT, STDERR, LOG, ROOM = "stdout", "stderr", "supervisor.log", "outcome.room"
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The error numbers of a disk on which nothing more can be written."""
 
 
 def open_regular(path: str, how: int) -> int:
@@ -48,12 +50,17 @@ def write_atomically(path: str, record: Mapping[str, Any]) -> None:
     temporary = f"{path}.{os.getpid()}.new"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        data = json.dumps(record).encode()
-        while data:
-            data = data[os.write(descriptor, data) :]
-    finally:
-        os.close(descriptor)
-    os.rename(temporary, path)
+        try:
+            data = json.dumps(record).encode()
+            while data:
+                data = data[os.write(descriptor, data) :]
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def write_once(path: str, record: Mapping[str, Any]) -> bool:
@@ -71,9 +78,9 @@ def _rename_once(temporary: str, path: str) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, *DISK_FULL):
             raise
-        if os.path.exists(path):  # a file system without hard links: rely on the lock of the run
+        if os.path.exists(path):  # no hard links, or no room for one: rely on the lock of the run
             return False
         os.rename(temporary, path)
     finally:
@@ -90,10 +97,14 @@ def set_aside(path: str) -> None:
 
 
 def reserve(path: str, size: int) -> None:
-    """Reserve disk space for a file that will be written later, in case the disk fills up until then."""
+    """Reserve disk space for a file that will be written later, in case the disk fills up until then. All of it, or none."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, size)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
     finally:
         os.close(descriptor)
 

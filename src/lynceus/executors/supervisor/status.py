@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import time
@@ -52,6 +53,8 @@ def settled_outcome(
         if not os.path.exists(os.path.join(directory, files.STARTED)) and is_starting():
             return None
         record = supervisor_died(directory, request)
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(directory, files.ROOM))  # on a full disk, this is the room for the outcome
         files.write_atomically(os.path.join(directory, files.OUTCOME), record)
         leave_scratch(directory, request)
         return record

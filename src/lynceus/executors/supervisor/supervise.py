@@ -13,7 +13,7 @@ from typing import Any
 from lynceus.executors.supervisor import files, scratch
 from lynceus.executors.supervisor.guard import SIGNALS, Guard
 from lynceus.executors.supervisor.masking import Secrets
-from lynceus.executors.supervisor.outcome_record import OutcomeRecord
+from lynceus.executors.supervisor.outcome_record import OutcomeRecord, not_started
 from lynceus.executors.supervisor.run import Run
 from lynceus.executors.supervisor.status import leave_scratch, supervisor_died
 from lynceus.executors.supervisor.timeline import Timeline
@@ -41,7 +41,11 @@ def supervise(directory: str, environment: dict[str, str], secrets: list[str]) -
     def run_it(told: int) -> None:
         try:
             _run(directory, request, environment, masking, guard.timeline, lock, told)
-        except BaseException:
+        except BaseException as error:
+            if not guard.timeline.began and isinstance(error, OSError) and error.errno in files.DISK_FULL:
+                why = not_started(f"the disk of the run directory {directory} is full")
+                _write_outcome(directory, lock, {**why, "node": os.uname().nodename}, guard.timeline)
+                return
             sys.stderr.write(masking.masked_text(traceback.format_exc()))
             sys.stderr.flush()
             raise
