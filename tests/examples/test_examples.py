@@ -178,7 +178,7 @@ def check_serving(rows: list[dict[str, Any]], limit_ms: float) -> None:
 @pytest.mark.parametrize("trials", [3, pytest.param(None, marks=pytest.mark.slow)])
 def test_llm_serving(tmp_path: Path, trials: int | None) -> None:
     """A real transformer behind a streaming endpoint, under real load."""
-    shorter = {"stop_after: 4s": "stop_after: 2s", "request_timeout: 20s": "request_timeout: 5s", "[1, 2] ": "[1] "}
+    shorter = {"[1, 2] ": "[1] "}  # not less time: on a busy machine a request may take seconds
     found, rows = searched("llm-serving", tmp_path, trials, edits=shorter)
     check_serving(rows, 1500.0)
     feasible = [row for row in rows if row["keeps_constraints"]]
