@@ -127,7 +127,7 @@ class Bench:
 def bench(**head: Any) -> Iterator[Bench]:
     """A cluster with one node, the head; skips the test if Ray is not installed."""
     if find_spec("ray") is None:
-        pytest.skip("Ray is not installed: pip install 'lynceus[ray]'")
+        pytest.skip("Ray is not installed: pip install 'lynceus-opt[ray]'")
     folder = Path(tempfile.mkdtemp(prefix="lr-", dir="/tmp"))  # paths of sockets must be short
     running = Bench(folder)
     try:

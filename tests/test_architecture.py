@@ -15,6 +15,7 @@ LABORATORY = SOURCES / "lynceus_lab"
 FILES = sorted([*PACKAGE.rglob("*.py"), *LABORATORY.rglob("*.py")])
 
 LAYERS = [
+    "version",
     "errors",
     "space",
     "problem",

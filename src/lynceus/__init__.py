@@ -14,6 +14,8 @@ Names are loaded when they are used, so that a job which only calls `lynceus.rep
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lynceus.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from lynceus.analysis.time_estimator import time_estimator as time_estimator
     from lynceus.client.client import Client as Client

@@ -12,6 +12,8 @@ Every message is one sentence: what was given, what was expected, what to do.
 import difflib
 from collections.abc import Iterable, Mapping
 
+from lynceus.version import DISTRIBUTION
+
 
 class LynceusError(Exception):
     """Any error that Lynceus raises on purpose."""
@@ -39,7 +41,7 @@ class MissingExtraError(LynceusError):
     >>> raise MissingExtraError("Parquet tables", "parquet")
     Traceback (most recent call last):
         ...
-    lynceus.errors.MissingExtraError: Parquet tables need an optional package: pip install 'lynceus[parquet]'
+    lynceus.errors.MissingExtraError: Parquet tables need an optional package: pip install 'lynceus-opt[parquet]'
     """
 
     def __init__(self, feature: str, extra: str) -> None:
@@ -51,7 +53,9 @@ def distribution_name() -> str:
     """The name under which Lynceus is installed, by which its extras are installed, too."""
     from importlib.metadata import packages_distributions  # reads every installed package, and only errors need it
 
-    return next(iter(packages_distributions().get(__name__.partition(".")[0], ())), "lynceus")
+    # Another project on PyPI is called lynceus and installs the same package; its extras are not ours.
+    names = packages_distributions().get(__name__.partition(".")[0], ())
+    return next((name for name in names if name != "lynceus"), DISTRIBUTION)
 
 
 class OverrunWarning(UserWarning):

@@ -28,6 +28,7 @@ from lynceus.policy.policy_file import compose
 from lynceus.replay.job import job_path
 from lynceus.replay.job_file import ReplaySpec
 from lynceus.replay.tables import find_table
+from lynceus.version import __version__
 from lynceus_lab.peers.catalog import peer_named
 from lynceus_lab.peers.server import LIBRARIES
 
@@ -248,7 +249,7 @@ def provenance() -> dict[str, Any]:
     """Date, versions and machine of this process, stored with every trace."""
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "lynceus": metadata.version("lynceus"),
+        "lynceus": __version__,
         "commit": commit(),
         "python": platform.python_version(),
         "numpy": metadata.version("numpy"),

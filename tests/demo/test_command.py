@@ -112,7 +112,7 @@ def test_without_matplotlib_the_demo_names_the_extra_and_continues(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     shown = CliRunner().invoke(app, ["-p", "sweep", "--budget", "1", "--plot", str(tmp_path / "plot.png")])
     assert shown.exit_code == 3, "no run met the deadline"
-    assert "pip install 'lynceus[plot]'" in shown.output
+    assert "pip install 'lynceus-opt[plot]'" in shown.output
     assert not (tmp_path / "plot.png").exists()
 
 

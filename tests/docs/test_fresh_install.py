@@ -83,7 +83,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     fresh = Installed(folder / "venv" / "bin")
     must(fresh.run("pip", "wheel", "--no-deps", "--wheel-dir", str(folder), ".", folder=source))
-    (wheel,) = folder.glob("lynceus-*.whl")
+    (wheel,) = folder.glob("lynceus_opt-*.whl")
     must(fresh.run("pip", "install", "--no-compile", str(wheel), folder=folder, timeout_s=600))
     shutil.rmtree(source)
     return fresh
@@ -128,7 +128,7 @@ def test_a_missing_extra_is_one_sentence(
     (tmp_path / "t.parquet").touch()
     must(installed.run("lynceus", "run", "job.yaml", "-y", folder=tmp_path))
     done = installed.run(*command, folder=tmp_path)
-    sentence = f"{feature} need an optional package: pip install 'lynceus[{extra}]'"
+    sentence = f"{feature} need an optional package: pip install 'lynceus-opt[{extra}]'"
     if command[0] == "lynceus":
         assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"lynceus: {sentence}")
         assert "Traceback" not in done.stderr
@@ -139,15 +139,15 @@ def test_a_missing_extra_is_one_sentence(
 @pytest.mark.slow
 def test_the_demo_and_the_list_of_executors_name_what_is_missing(installed: Installed, tmp_path: Path) -> None:
     shown = must(installed.run("lynceus", "demo", "--policy", "random+timeouts", "--budget", "$2", folder=tmp_path))
-    assert "Plots need an optional package: pip install 'lynceus[plot]'" in shown
+    assert "Plots need an optional package: pip install 'lynceus-opt[plot]'" in shown
     listed = " ".join(must(installed.run("lynceus", "plugins", "-o", "json", folder=tmp_path)).split())
-    assert "Trials on Ray need an optional package: pip install 'lynceus[ray]'" in listed
+    assert "Trials on Ray need an optional package: pip install 'lynceus-opt[ray]'" in listed
 
 
 @pytest.mark.slow
 def test_what_the_sentence_says_installs_the_extra(installed: Installed, tmp_path: Path) -> None:
     without = installed.run("python", "-c", "import lynceus.server.app", folder=tmp_path)
-    (line,) = re.findall(r"pip install '(lynceus\[web\])'", without.stderr)
+    (line,) = re.findall(r"pip install '(lynceus-opt\[web\])'", without.stderr)
     must(installed.run("pip", "install", line, folder=tmp_path, timeout_s=600))
     must(installed.run("python", "-c", "import lynceus.server.app", folder=tmp_path))
     must(installed.run("pip", "uninstall", "--yes", "fastapi", "uvicorn", folder=tmp_path))

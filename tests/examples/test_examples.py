@@ -135,7 +135,7 @@ def spark_baseline_usd(folder: Path) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pip install 'lynceus[spark]'")
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pip install 'lynceus-opt[spark]'")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs a JDK: apt-get install openjdk-17-jre-headless")
 def test_spark_local_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real master and two unequal workers; executors run on the workers of the configuration."""

@@ -37,7 +37,7 @@ def environment() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="pip install 'lynceus[ray]'")
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="pip install 'lynceus-opt[ray]'")
 def test_primes_on_ray(tmp_path: Path, environment: dict[str, str]) -> None:
     work = tmp_path / "ray"
     shutil.copytree(EXAMPLE, work, ignore=shutil.ignore_patterns(".lynceus", "*.db*", "__pycache__"))

@@ -88,7 +88,7 @@ def test_plugins_are_listed_with_package_and_version_and_the_problem_of_broken_o
 def test_an_executor_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lynceus.executors.ray.executor.find_spec", lambda name: None)
     (ray,) = (one for one in executor_plugins() if one.name == "ray")
-    assert ray.problem == "Trials on Ray need an optional package: pip install 'lynceus[ray]'."
+    assert ray.problem == "Trials on Ray need an optional package: pip install 'lynceus-opt[ray]'."
 
 
 def test_lynceus_plugins_shows_them(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

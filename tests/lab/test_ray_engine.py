@@ -32,7 +32,7 @@ def test_nodes_get_the_folders_of_tables_and_peers(monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_two_nodes_give_the_same_traces_even_when_one_is_lost(experiment_file, tmp_path, monkeypatch):
-    ray = pytest.importorskip("ray", reason="pip install 'lynceus[ray]'")
+    ray = pytest.importorskip("ray", reason="pip install 'lynceus-opt[ray]'")
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
@@ -68,6 +68,6 @@ def test_two_nodes_give_the_same_traces_even_when_one_is_lost(experiment_file, t
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_missing_cluster_is_an_infrastructure_error():
-    pytest.importorskip("ray", reason="pip install 'lynceus[ray]'")
+    pytest.importorskip("ray", reason="pip install 'lynceus-opt[ray]'")
     with pytest.raises(InfrastructureError, match=r"the Ray cluster ray://127\.0\.0\.1:9 cannot be reached"):
         next(iter(engine_named("ray://127.0.0.1:9", 1)([])))

@@ -96,7 +96,7 @@ def test_a_missing_package_is_one_sentence(
     monkeypatch.setitem(sys.modules, missing, None)
     assert start() == (
         2,
-        "lynceus: The dashboard and its API need an optional package: pip install 'lynceus[web]'\n",
+        "lynceus: The dashboard and its API need an optional package: pip install 'lynceus-opt[web]'\n",
     )
 
 

@@ -38,6 +38,7 @@ from lynceus.cli.trials import trials
 from lynceus.cli.whatif import whatif
 from lynceus.errors import InfrastructureError, InputError, LynceusError
 from lynceus.trial.text import clean_line, is_text
+from lynceus.version import __version__
 
 _LONGEST_MESSAGE = 2000
 """Characters of a message; more would be a value that was quoted whole."""
@@ -74,9 +75,7 @@ app.add_typer(storage, name="storage", rich_help_panel="Import and export")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        import importlib.metadata  # half of the start-up time of every other command
-
-        echo(f"lynceus {importlib.metadata.version('lynceus')}")
+        echo(f"lynceus {__version__}")
         raise typer.Exit
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from lynceus.errors import InputError, did_you_mean
 from lynceus.executors.plugin import Plugin
+from lynceus.version import __version__
 
 GROUP = "lynceus.executors"
 BUILT_IN: Mapping[str, str] = MappingProxyType(
@@ -70,8 +71,7 @@ def executor_plugins() -> list[InstalledPlugin]:
 
 def _entries() -> dict[str, tuple[str, str, str]]:
     """Name → package, version and `module:attribute`. Other packages cannot replace a built-in executor."""
-    version = importlib.metadata.version("lynceus")
-    entries = {name: ("lynceus", version, target) for name, target in BUILT_IN.items()}
+    entries = {name: ("lynceus", __version__, target) for name, target in BUILT_IN.items()}
     for point in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda point: point.name):
         package = ("unknown", "?") if point.dist is None else (point.dist.name, point.dist.version)
         entries.setdefault(point.name, (*package, point.value))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import importlib.metadata
 import json
 import time
 from importlib import resources
@@ -15,6 +14,7 @@ from lynceus.analysis.documents.study import study_document
 from lynceus.analysis.study_context import StudyContext
 from lynceus.reports.bundle import bundled
 from lynceus.trial.text import clean_line, escaped_text
+from lynceus.version import __version__
 
 
 def page(title: str, data: Any) -> str:
@@ -43,7 +43,7 @@ def report_documents(context: StudyContext) -> Document:
     return {
         "study": study_document(context),
         "insight": insight_document(context),
-        "version": importlib.metadata.version("lynceus"),
+        "version": __version__,
         "written": time.strftime("%Y-%m-%d %H:%M"),
     }
 

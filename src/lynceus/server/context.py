@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from lynceus.server.guard import Guard, Visitor
 from lynceus.server.study_cache import Snapshot, StudyCache
 from lynceus.server.writer import Writers
 from lynceus.storage.sql.storage import Storage
+from lynceus.version import __version__
 
 SLOW_THREADS = 4
 """Threads that compute documents which take seconds."""
@@ -35,7 +35,7 @@ class Context:
     events: Events
     folder: Path
     """The folder of job files that are sent to the API."""
-    version: str = importlib.metadata.version("lynceus")
+    version: str = __version__
     slow: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(SLOW_THREADS))
     """Limits the threads that wait for models, so that other requests always find a thread."""
 

@@ -263,4 +263,4 @@ def test_without_ray_the_message_says_what_to_install(
     monkeypatch.setattr("lynceus.executors.ray.executor.find_spec", lambda name: None)
     code, _, err = lynceus("run job.yaml -y")
     assert code == 2
-    assert "Trials on Ray need an optional package: pip install 'lynceus[ray]'" in err
+    assert "Trials on Ray need an optional package: pip install 'lynceus-opt[ray]'" in err
