@@ -62,6 +62,10 @@ class OverrunWarning(UserWarning):
     """A trial went beyond its timeout, or was charged more than was reserved for it; all of it counts."""
 
 
+class NetworkStorageWarning(UserWarning):
+    """A SQLite file lies on a network file system, where its locks may fail."""
+
+
 class InfrastructureError(LynceusError):
     """Something outside Lynceus failed: a machine, a job queue, a database."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Annotated, cast
 
@@ -15,6 +16,7 @@ from lynceus.cli.check import check
 from lynceus.cli.dashboard import dashboard
 from lynceus.cli.delete import delete
 from lynceus.cli.demo import demo
+from lynceus.cli.doctor import doctor
 from lynceus.cli.explain import explain
 from lynceus.cli.export import export
 from lynceus.cli.gc import gc
@@ -49,7 +51,7 @@ PLUGIN_COMMANDS = "lynceus.commands"
 
 _PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Try it": {"demo": demo, "replay": replay, "policies": policies},
-    "Before a search": {"init": init, "check": check, "plan": plan, "plugins": plugins},
+    "Before a search": {"init": init, "check": check, "plan": plan, "plugins": plugins, "doctor": doctor},
     "Search": {"run": run, "stop": stop, "resume": resume, "gc": gc},
     "Monitor": {"status": status, "trials": trials, "logs": logs, "dashboard": dashboard},
     "Results": {"best": best, "explain": explain, "whatif": whatif, "report": report},
@@ -61,7 +63,7 @@ app = typer.Typer(
     name="lynceus",
     help="Find the cheapest configuration of a recurring cloud job that meets its deadline.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},  # every command below inherits it
@@ -103,6 +105,7 @@ def _add_plugins() -> None:
 def main() -> None:
     """Run the command line; mistakes of the user become one line on stderr."""
     prepare_streams()
+    warnings.showwarning = _show_warning
     try:
         _check_arguments()
         _add_plugins()
@@ -120,6 +123,11 @@ def main() -> None:
         sys.exit(_report(_reason(error), exit_codes.INFRASTRUCTURE))
     except KeyboardInterrupt:
         sys.exit(exit_codes.INTERRUPTED)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: object, **more: object) -> None:
+    """A warning is one line, as a mistake is, without the line of code that gave it."""
+    _report(str(message), 0)
 
 
 def _report_usage(error: typer.BadParameter) -> int:

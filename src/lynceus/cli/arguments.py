@@ -15,8 +15,26 @@ if TYPE_CHECKING:
 LARGEST_SEED = 2**63 - 1
 """Storages keep 64 bits."""
 
+
+def _study_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Studies whose names a shell may complete; nothing where there is no storage."""
+    from lynceus.errors import LynceusError
+    from lynceus.library.find import storage_url
+    from lynceus.storage.sql.storage import Storage
+
+    try:
+        with Storage(storage_url(context.params.get("storage")), create=False) as storage:
+            return [record.name for record in storage.studies() if record.name.startswith(incomplete)]
+    except (LynceusError, OSError):
+        return []
+
+
 StudyArgument = Annotated[
-    str | None, typer.Argument(help="The name of a study, or its job file; may be omitted if there is only one study.")
+    str | None,
+    typer.Argument(
+        help="The name of a study, or its job file; may be omitted if there is only one study.",
+        autocompletion=_study_names,
+    ),
 ]
 JobFileArgument = Annotated[Path, typer.Argument(help="A job file.")]
 StorageOption = Annotated[

@@ -61,20 +61,25 @@ def found_version(connection: Connection) -> str | None:
 
 def upgrade(engine: Engine, shown_url: str, to: str = "head") -> tuple[str | None, str]:
     """Migrate a database to this program's version; returns the versions before and after."""
+    with engine.connect().execution_options(writing=True) as connection, connection.begin():
+        return upgrade_within(connection, shown_url, to)
+
+
+def upgrade_within(connection: Connection, shown_url: str, to: str = "head") -> tuple[str | None, str]:
+    """The same as a part of a transaction that has begun."""
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
     from alembic.script import ScriptDirectory
 
     steps = ScriptDirectory(str(Path(__file__).with_name("migrations")))
-    with engine.connect().execution_options(writing=True) as connection, connection.begin():
-        if connection.dialect.name == "postgresql":
-            # Two processes may meet an empty database at the same moment; the second finds it made.
-            connection.execute(text("SELECT pg_advisory_xact_lock(7621450339)"))
-        before = _check(*_found(connection), shown_url, create=True, older=True)
-        with EnvironmentContext(Config(), steps, fn=lambda found, _: steps._upgrade_revs(to, found)) as environment:
-            environment.configure(connection=connection, render_as_batch=True)
-            environment.run_migrations()
-        after = found_version(connection)
+    if connection.dialect.name == "postgresql":
+        # Two processes may meet an empty database at the same moment; the second finds it made.
+        connection.execute(text("SELECT pg_advisory_xact_lock(7621450339)"))
+    before = _check(*_found(connection), shown_url, create=True, older=True)
+    with EnvironmentContext(Config(), steps, fn=lambda found, _: steps._upgrade_revs(to, found)) as environment:
+        environment.configure(connection=connection, render_as_batch=True)
+        environment.run_migrations()
+    after = found_version(connection)
     if after is None:
         raise InfrastructureError(f"storage {shown_url}: the tables could not be made.")
     return before, after

@@ -22,6 +22,7 @@ from lynceus.storage.sql import migrate
 from lynceus.storage.sql.address import Address, parse_address, without_credentials
 from lynceus.storage.sql.clock import StorageClock
 from lynceus.storage.sql.engine import open_engine
+from lynceus.storage.sql.file_system import warn_of_network
 from lynceus.storage.sql.idempotency import Answer, Once, forget_answers, given_answers, keep_answers
 from lynceus.storage.sql.journal import SqlJournal
 from lynceus.storage.sql.leases import LOST_AFTER_S
@@ -86,6 +87,7 @@ class Storage:
         self.shown_url = self._address.shown
         if self._address.file is not None:
             _check_file(Path(self._address.file), self.shown_url, create=create)
+            warn_of_network(Path(self._address.file), self.shown_url)
         self._engine, self._lease_s = open_engine(self._address, connections), lease_s
         self.clock = StorageClock(self._engine, now)
         """Tells the time by which the moments of this storage are told."""
