@@ -23,6 +23,7 @@ LAYERS = [
     "models",
     "acquisition",
     "policy",
+    "recurring",
     "storage",
     "executors",
     "study",

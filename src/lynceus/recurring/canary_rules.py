@@ -1,0 +1,65 @@
+"""The rules of canaries: one at a time, within the month's allowance, never at excluded times, back to the last good version."""
+
+from __future__ import annotations
+
+from lynceus.problem.units import format_money
+from lynceus.recurring.record import JobRecord, ProductionRun
+
+_DECIDED = ("adopt", "return", "rollback")
+
+
+def refusal(record: JobRecord, now_s: float, reserved_usd: float) -> str | None:
+    """Why no canary may start now; None if it may."""
+    settings = record.settings
+    if settings.held:
+        return "changes are held"
+    if record.open_canary is not None:
+        return f"a canary runs already (run {record.open_canary.run_id})"
+    if settings.excludes(now_s):
+        return "nothing is tried at this time"
+    left = allowance_left(record, now_s)
+    if reserved_usd > left:
+        return f"trying it could cost {format_money(reserved_usd)}, and {format_money(left)} of this month's allowance is left"
+    return None
+
+
+def allowance_left(record: JobRecord, now_s: float) -> float:
+    """Dollars of this month's allowance that are not spent or reserved."""
+    settings = record.settings
+    spent = sum(extra_usd(run) for run in record.runs if run.canary and settings.same_month(run.ended_s, now_s))
+    spent += sum(one.cost_usd for one in record.changes if one.cost_usd and settings.same_month(one.at_s, now_s))
+    if record.open_canary is not None:
+        spent += record.open_canary.reserved_usd
+    return max(settings.allowance_usd - spent, 0.0)
+
+
+def extra_usd(run: ProductionRun) -> float:
+    """What a canary cost more than the adopted configuration would have; all of it if its work was lost."""
+    cost = run.cost_usd or 0.0
+    return max(cost - (run.instead_usd or 0.0), 0.0) if run.informs else cost
+
+
+def open_trial(record: JobRecord) -> ProductionRun | None:
+    """The last run, if it was a canary on which nothing was decided since; None after a failure of the infrastructure."""
+    run = next(iter(reversed(record.runs)), None)
+    if run is None or not run.canary or run.version == record.current or not (run.informs or run.at_fault):
+        return None
+    decided = any(one.kind in _DECIDED and one.after_runs >= len(record.runs) for one in record.changes)
+    return None if decided else run
+
+
+def last_good(record: JobRecord) -> int | None:
+    """The version that was adopted before the present one and was never returned from; None if there is none."""
+    bad = {one.evidence.get("from") for one in record.changes if one.kind == "return"}
+    earlier = [one for one in record.changes if one.kind in ("adopt", "reprice", "rollback", "retune", "return")]
+    for change in reversed(earlier):
+        if change.version is not None and change.version != record.current and change.version not in bad:
+            return change.version
+    return next(
+        (
+            one.number
+            for one in reversed(record.versions)
+            if one.adopted_s is not None and one.number != record.current and one.number not in bad
+        ),
+        None,
+    )

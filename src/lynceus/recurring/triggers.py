@@ -1,0 +1,69 @@
+"""What makes it worth looking at a job again. Noise is none of it: without a trigger nothing is tried."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lynceus.recurring.record import JobRecord
+from lynceus.recurring.watch import Watch, typical_size
+
+if TYPE_CHECKING:
+    from lynceus.problem.problem import Problem
+
+SIZE_CHANGE = 0.10
+"""Change of ln size, since the version was chosen, that may have changed which configuration is best."""
+PRICE_CHANGE = 0.03
+"""The same for the price of an alternative relative to that of the adopted configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A reason to look again."""
+
+    kind: str
+    """`price`, `size`, or the kind of a finding."""
+    text: str
+    """One clause for the user."""
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"kind": self.kind, "text": self.text}
+
+
+def triggers(problem: Problem, record: JobRecord, seen: Watch, size: float | None, row: int) -> tuple[Trigger, ...]:
+    """Every reason to look again, the most urgent first."""
+    found = [Trigger(one.kind, _clause(one.text)) for one in seen.findings if one.kind in ("late", "failures")]
+    found += [Trigger(one.kind, _clause(one.text)) for one in seen.findings if one.kind in ("step", "drift")]
+    basis = record.adopted.basis if record.adopted is not None else None
+    now = typical_size(record, size)
+    if basis is not None and basis.size is not None and now is not None:
+        change = math.log(now / basis.size)
+        if abs(change) >= SIZE_CHANGE:
+            share = f"{math.exp(abs(change)) - 1:.0%}".replace("%", " %")
+            found.append(Trigger("size", f"inputs are {share} {'larger' if change > 0 else 'smaller'} than they were"))
+    if basis is not None and (changed := _price_change(problem, basis.usd_per_hour, row)):
+        found.append(Trigger("price", changed))
+    return tuple(found)
+
+
+def _price_change(problem: Problem, before: Any, row: int) -> str:
+    """The largest change of a price relative to the adopted configuration, in words; empty if none is large enough."""
+    if row not in before:
+        return ""
+    own = math.log(float(problem.price[row]) * 3600 / before[row])
+    changes = {
+        other: math.log(float(problem.price[other]) * 3600 / usd) - own
+        for other, usd in before.items()
+        if other < len(problem.price)
+    }
+    other = min(changes, key=lambda one: changes[one])
+    if changes[other] > -PRICE_CHANGE:
+        return ""
+    share = f"{1 - math.exp(changes[other]):.0%}".replace("%", " %")
+    return f"prices changed: an alternative costs {share} less than before, relative to the adopted configuration"
+
+
+def _clause(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip(".")
