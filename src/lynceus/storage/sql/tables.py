@@ -105,3 +105,63 @@ answers = Table(
     Column("answer", Facts, nullable=False),
     Column("at_s", Float(53), nullable=False),
 )
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("identity", String(16), nullable=False),
+    Column("created_s", Float(53), nullable=False),
+    Column("document", Facts, nullable=False),  # the job file, or the problem of a program; as of a study
+    Column("settings", Facts, nullable=False),  # see lynceus.recurring.record
+    Column("studies", Facts, nullable=False),  # names of the studies whose trials tell of it, oldest first
+    Column("sequence", Integer, nullable=False),  # raised with every change
+    Column("current", Integer, nullable=False),  # the version in production
+    Column("canary", Facts),  # the version that one run tries; null while none does
+    Column("lease_s", Float(53)),  # until when no other run may try one, by the clock of `lease_clock`
+    Column("lease_clock", String(40)),
+)
+"""Recurring jobs: what schedulers run in production."""
+
+job_versions = Table(
+    "job_versions",
+    metadata,
+    Column("job_id", Integer, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),  # from 1
+    Column("params", Facts, nullable=False),  # the configuration
+    Column("at_s", Float(53), nullable=False),
+    Column("source", String(20), nullable=False),
+    Column("author", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("facts", Facts, nullable=False),  # evidence, expected effect and basis
+)
+"""Configurations of recurring jobs; rows are never changed."""
+
+job_runs = Table(
+    "job_runs",
+    metadata,
+    Column("job_id", Integer, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("run_id", String(200), primary_key=True),  # of the scheduler: a run is recorded once
+    Column("sequence", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("ended_s", Float(53), nullable=False),
+    Column("recorded_s", Float(53), nullable=False),
+    Column("facts", Facts, nullable=False),  # see lynceus.storage.job_serialization
+)
+"""Production runs; rows are never changed."""
+Index("job_runs_by_sequence", job_runs.c.job_id, job_runs.c.sequence)
+
+job_changes = Table(
+    "job_changes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("job_id", Integer, ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("at_s", Float(53), nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("author", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("version", Integer),
+    Column("facts", Facts, nullable=False),  # evidence, expected effect, what it cost
+)
+"""The audit of recurring jobs: only grows."""

@@ -1,0 +1,1 @@
+"""Recurring jobs in production: adopt, serve, run, record, watch and change them. Nothing here prints."""
