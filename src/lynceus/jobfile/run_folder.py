@@ -18,5 +18,10 @@ def run_root(job: Job) -> Path:
 
 def study_folder(job: Job, study: StudyView) -> Path:
     """The part of `run_root` that belongs to a study: one directory per trial, by number."""
-    first = Request(study.name, 0, 0, {}, math.inf, True, study.record.identity)
+    return owner_folder(job, study.name, study.record.identity)
+
+
+def owner_folder(job: Job, name: str, identity: str) -> Path:
+    """The same by name and identity: recurring jobs have a part of their own, too."""
+    first = Request(name, 0, 0, {}, math.inf, True, identity)
     return directory_of(run_root(job).resolve(), first).parent

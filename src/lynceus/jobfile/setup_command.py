@@ -32,10 +32,15 @@ def run_setup(job: Job, study: StudyView, secrets: Mapping[str, str], say: Calla
 
     Workers that start meanwhile wait for it. If it does not finish, the next worker runs it again.
     """
+    run_setup_in(study_folder(job, study), study.name, job, secrets, say)
+
+
+def run_setup_in(folder: Path, name: str, job: Job, secrets: Mapping[str, str], say: Callable[[str], None]) -> None:
+    """The same for whatever has this folder and this name: a study, or a recurring job."""
     setup = job.spec.setup
     if setup is None or executor_section(job)[0].setup == "own":
         return
-    folder, machine = study_folder(job, study), re.sub(r"[^\w.-]", "_", os.uname().nodename)
+    machine = re.sub(r"[^\w.-]", "_", os.uname().nodename)
     done, mark = folder / f"setup-{machine}.done", hashlib.sha256(json.dumps(setup).encode()).hexdigest()
 
     def is_done() -> bool:
@@ -44,7 +49,7 @@ def run_setup(job: Job, study: StudyView, secrets: Mapping[str, str], say: Calla
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder / f"setup-{machine}.lock", is_done, lambda: say(f"{study.name}: {_WAITING}")) as lock:
+        with _alone(folder / f"setup-{machine}.lock", is_done, lambda: say(f"{name}: {_WAITING}")) as lock:
             if lock is not None:
                 _run(job, secrets, folder / "setup.log", lock)
                 temporary = done.with_suffix(".new")

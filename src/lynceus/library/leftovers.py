@@ -12,6 +12,7 @@ from lynceus.jobfile.executor import executor_of
 from lynceus.library.open_study import OpenStudy
 from lynceus.library.workers import has_worker
 from lynceus.problem.units import format_duration
+from lynceus.storage.sql.jobs import JobStore
 from lynceus.storage.sql.journal import SqlJournal, abandoned_runs
 from lynceus.study.run_loop import explore
 from lynceus.trial.record import RequestedState
@@ -61,6 +62,8 @@ def find_leftovers(
     # All studies of the storage, also those that were not named or cannot be opened: their trials may be running.
     storages = {id(one.storage): one.storage for one in studies}
     known = {_owner(record.name, record.identity) for storage in storages.values() for record in storage.studies()}
+    # Runs in production are nobody's leftovers.
+    known |= {_owner(head.name, head.identity) for storage in storages.values() for head in JobStore(storage).heads()}
     for one in studies:
         try:
             resources = _owned_resources(one)

@@ -56,7 +56,7 @@ def read_measurements(path: Path, problem: Problem, *, skip_unknown: bool) -> tu
         reported = {name: _number(cells[index], f"{where}: {name}") for name, index in metrics.items() if cells[index]}
         try:
             point = {
-                one.name: _value(one, of_csv_cell(cells[index]))
+                one.name: parsed_value(one, of_csv_cell(cells[index]))
                 for one in problem.space.parameters
                 if (index := columns[one.name]) is not None and cells[index]
             }
@@ -115,8 +115,8 @@ def _metric_column(path: Path, place: Mapping[str, int], metric: str) -> int:
     raise InputError(f"{path}: there is no column for the metric {metric!r} of the objective or a constraint.{hint}")
 
 
-def _value(parameter: Parameter, text: str) -> object:
-    """The value of a parameter that a cell holds; the cell itself when the parameter has no such value."""
+def parsed_value(parameter: Parameter, text: str) -> object:
+    """The value of a parameter that a text names; the text itself when the parameter has no such value."""
     for value in parameter.values:
         if str(value) == text or (isinstance(value, bool) and str(value).lower() == text.lower()):
             return value

@@ -1,0 +1,178 @@
+"""Make a configuration the production configuration of a recurring job: the answer of a study, or one that the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lynceus.analysis.answer import answer
+from lynceus.analysis.documents.json import to_json
+from lynceus.errors import InputError
+from lynceus.jobfile.job import Job
+from lynceus.jobfile.prepared_study import prepare
+from lynceus.library.find import is_job_file
+from lynceus.library.measurements import parsed_value
+from lynceus.library.open_study import open_record
+from lynceus.library.recurring.job_problem import document_size, todays_problem
+from lynceus.library.recurring.job_record import study_runs
+from lynceus.library.study_context import study_context
+from lynceus.problem.problem import Problem
+from lynceus.recurring.alternatives import adoption_basis
+from lynceus.recurring.record import Basis, Change, JobRecord, Version
+from lynceus.recurring.settings import Settings
+from lynceus.recurring.watch import last_size
+from lynceus.space.parameter import Parameter
+from lynceus.storage.sql.jobs import JobExistsError, JobHead, JobStore
+from lynceus.storage.sql.rows import StudyRecord
+from lynceus.storage.sql.storage import Storage
+from lynceus.trial.outcome import End
+
+Params = Mapping[str, Any] | Sequence[str]
+"""Values by name, or texts `name=value`."""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A configuration that is to be adopted, with what is known of it."""
+
+    document: Mapping[str, Any]
+    studies: tuple[str, ...]
+    params: Mapping[str, Any]
+    reason: str
+    evidence: Mapping[str, Any]
+    expected: Mapping[str, Any]
+
+
+def adopt(
+    store: JobStore,
+    name: str,
+    *,
+    source: str | None = None,
+    params: Params | None = None,
+    by: str = "",
+    reason: str = "",
+    settings: Settings | None = None,
+) -> JobHead:
+    """Make a configuration the one that production runs have from now on; a job of a new name is made.
+
+    `source` is a study or a job file; without it, the job itself if it exists, else the study of that name. `params` is the
+    configuration; without it, the answer of the study.
+    """
+    known = {head.name for head in store.heads()}
+    former = store.load(name) if name in known else None
+    if source is None and former is not None and params is not None:
+        found = _given(name, former.document, former.studies, params)
+    else:
+        found = _candidate(store.storage, name if source is None else source, params)
+    size = document_size(found.document)
+    trials = [run for study in found.studies for run in study_runs(store.storage, study)]
+    problem = todays_problem(found.document)
+    if former is not None:
+        size = last_size(former.record) or size
+    basis = _basis(problem, JobRecord(name, trials=tuple(trials)), problem.space.row(dict(found.params)), size)
+    version = Version(1, found.params, 0.0, by, reason or found.reason, "adopt", found.evidence, found.expected, basis)
+    if former is None:
+        try:
+            return store.create(name, found.document, version, settings=settings, studies=found.studies)
+        except JobExistsError:
+            former = store.load(name)  # another process was first
+    studies = [*dict.fromkeys([*former.studies, *found.studies])]
+    with store.changing(name) as job:
+        made = job.add_version(version)
+        job.set_document(found.document, studies)
+        change = Change(
+            0.0, "adopt", made.number, by=by, reason=version.reason, evidence=found.evidence, expected=found.expected
+        )
+        job.set_current(made.number, change)
+        if settings is not None:
+            job.set_settings(settings, "settings", by, version.reason)
+    return store.head(name)
+
+
+def _basis(problem: Problem, record: JobRecord, row: int, size: float | None) -> Basis:
+    """What is known now: if nothing was ever tried, the price of this configuration alone."""
+    if any(run.end is not End.FAILED for run in record.trials):
+        return adoption_basis(problem, record, row, size)
+    return Basis(size, {row: float(problem.price[row]) * 3600})
+
+
+def _candidate(storage: Storage, source: str, params: Params | None) -> _Candidate:
+    if is_job_file(source):
+        if params is None:
+            raise InputError(
+                f"adopt: {source} is a job file, which has no answer yet; give the configuration with --param."
+            )
+        return _given(source, prepare(Job.read(source)).job.stored(), (), params)
+    known = {record.name: record for record in storage.studies()}
+    if source not in known:
+        names = ", ".join(list(known)[:20]) or "none"
+        raise InputError(
+            f"adopt: there is no study {source!r} in {storage.shown_url} (known are: {names}); name a study or a job file with --from."
+        )
+    record = known[source]
+    if params is not None:
+        return _given(f"study {source!r}", _present(record, None), (source,), params)
+    return _answer(storage, record)
+
+
+def _answer(storage: Storage, record: StudyRecord) -> _Candidate:
+    one = open_record(storage, record)
+    found = answer(study_context(one))
+    if found is None or not found.reaches_confidence:
+        why = "" if found is None or found.shortfall is None else f" ({found.shortfall})"
+        raise InputError(
+            f"adopt: study {record.name!r} knows no configuration that meets its constraints{why}; let it run more trials, or give a "
+            "configuration with --param."
+        )
+    expected = {"runtime_s": found.runtime_s, "cost_usd": found.cost_usd, "saving": found.saving}
+    evidence = {"study": record.name, "trials": found.trials, "spent_usd": found.spent_usd, "basis": found.cost_basis}
+    document = _present(record, one.study.problem)
+    return _Candidate(
+        document,
+        (record.name,),
+        found.params,
+        f"the answer of study {record.name}",
+        to_json(evidence),
+        to_json(expected),
+    )
+
+
+def _given(where: str, document: Mapping[str, Any], studies: tuple[str, ...], params: Params) -> _Candidate:
+    space = todays_problem(document).space
+    try:
+        row = space.row(parsed_params(params, space.parameters))
+    except InputError as error:
+        raise InputError(f"adopt: {where}: {error}") from None
+    return _Candidate(document, studies, space.point(row), "given by the user", {}, {})
+
+
+def _present(record: StudyRecord, problem: Problem | None) -> dict[str, Any]:
+    """The document of a study with the constraints that it has by now."""
+    document = dict(record.document)
+    if "job" not in document and "problem" not in document:
+        raise InputError(f"adopt: the problem of study {record.name!r} is not stored, so a job cannot be made of it.")
+    if record.limit_changes and "job" in document:
+        limits = record.limit_changes[-1].after if problem is None else problem.constraints
+        document["job"] = {**document["job"], "constraints": [str(one) for one in limits]}
+    return document
+
+
+def parsed_params(given: Params, parameters: Sequence[Parameter]) -> dict[str, Any]:
+    """A configuration, from values by name or from texts `name=value`.
+
+    >>> from lynceus import Categorical, Integer
+    >>> parsed_params(["nodes=4", "spot=true"], [Integer("nodes", 1, 8), Categorical("spot", [True, False])])
+    {'nodes': 4, 'spot': True}
+    """
+    if isinstance(given, Mapping):
+        return dict(given)
+    known, found = {one.name: one for one in parameters}, dict[str, Any]()
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or name not in known:
+            raise InputError(
+                f"--param is {text[:60]!r}, but NAME=VALUE with one of the parameters {', '.join(known)} is needed."
+            )
+        found[name] = parsed_value(known[name], value)
+    return found

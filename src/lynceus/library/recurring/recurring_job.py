@@ -1,0 +1,276 @@
+"""A recurring job in production, as schedulers and programs see it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lynceus.errors import InfrastructureError, InputError, expect
+from lynceus.library.recurring.adopt import Params, adopt
+from lynceus.library.recurring.config_text import ConfigFormat, config_texts
+from lynceus.library.recurring.host_state import HostRun, HostState, SeenVersion
+from lynceus.library.recurring.job_problem import parse_size, todays_problem
+from lynceus.library.recurring.reported_run import new_run_id, priced, reported_run
+from lynceus.library.recurring.steering import Review, RunConfig, begin_run, record_runs, review
+from lynceus.recurring.record import Change, JobRecord, ProductionRun
+from lynceus.recurring.settings import Mode, Settings
+from lynceus.storage.job_serialization import run_of, run_record
+from lynceus.storage.sql.jobs import JobHead, JobStore
+from lynceus.storage.sql.storage import Storage
+
+
+class RecurringJob:
+    """A job in production.
+
+    >>> import lynceus
+    >>> kept = Storage("sqlite://")  # in memory, for this example; otherwise "sqlite:///lynceus.db"
+    >>> space = lynceus.Space.build([lynceus.Integer("nodes", 1, 4)], price="0.6 * nodes")
+    >>> study = lynceus.create_study(space=space, budget="$1", study_name="search", storage=kept)
+    >>> job = adopt_job("nightly", source="search", params={"nodes": 2}, storage=kept, by="ana")
+    >>> config = job.config()
+    >>> config.version, config.params
+    (1, {'nodes': 2})
+    >>> job.record("30m", input="120 GB", run_id="2026-11-18")
+    True
+    >>> job.record("30m", input="120 GB", run_id="2026-11-18")  # a run is recorded once
+    False
+    >>> [(run.run_id, run.cost_usd) for run in job.runs]
+    [('2026-11-18', 0.6)]
+    """
+
+    def __init__(self, name: str, storage: str | Storage, *, host: HostState | None = None) -> None:
+        """`storage` is an address, or an open `Storage`. With an address, this host serves the last version that it saw while the
+        storage is away, and keeps runs until it is back."""
+        expect(name, str, "name", "the name of a job")
+        expect(storage, (str, Storage), "storage", "an address such as 'sqlite:///lynceus.db', or a Storage,")
+        self.name = name
+        self._url = storage if isinstance(storage, str) else storage.url
+        self._store = JobStore(storage) if isinstance(storage, Storage) else None
+        self.host = HostState(storage) if host is None and isinstance(storage, str) else host
+
+    def __repr__(self) -> str:
+        return f"RecurringJob({self.name!r})"
+
+    @property
+    def store(self) -> JobStore:
+        """The storage's side of it; an error while the storage is away."""
+        if self._store is None:
+            self._store = JobStore(Storage(self._url, create=False))
+        return self._store
+
+    @property
+    def history(self) -> JobRecord:
+        """Everything that is written down: versions, runs, the audit."""
+        return self.store.load(self.name).record
+
+    @property
+    def runs(self) -> tuple[ProductionRun, ...]:
+        """The recorded runs, in the order in which they ended."""
+        return self.store.load(self.name).record.runs
+
+    def config(self, *, run_id: str | None = None, input: float | str | None = None) -> RunConfig:
+        """What is in production; with `run_id`, what this one run is to have, which in mode `apply` may be a canary.
+
+        While the storage is away, it is the last version that this host saw, and never a canary.
+        """
+        size = parse_size(input)
+        try:
+            if run_id is not None:
+                found = begin_run(self.store, self.name, run_id, size)
+                self._remember(self.store.head(self.name))
+                return found
+            head = self.store.head(self.name)
+        except InfrastructureError:
+            seen = self._last_seen()
+            if seen is None:
+                raise
+            return RunConfig(self.name, seen.number, seen.params, run_id, stale=True, reason="the storage is away")
+        self._remember(head)
+        return RunConfig(self.name, head.version.number, head.version.params)
+
+    def config_text(self, to: str, config: RunConfig | None = None) -> str:
+        """The configuration in a format: env, json, args, skypilot or spark."""
+        wanted, config = str(ConfigFormat.parse(to)), config or self.config()
+        seen = self._last_seen()
+        if seen is not None and seen.number == config.version:
+            texts: Mapping[str, str] = seen.texts
+        else:
+            texts = config_texts(self.name, self.document(), config.version, config.params)
+        if wanted not in texts:
+            raise InputError(
+                f"config: job {self.name!r} cannot be written as {wanted}; use another format, such as json."
+            )
+        return texts[wanted]
+
+    def document(self) -> Mapping[str, Any]:
+        """Its job file, as a study stores it; the one that this host saw last while the storage is away."""
+        try:
+            return self.store.load(self.name).document
+        except InfrastructureError:
+            if (seen := self._last_seen()) is None:
+                raise
+            return seen.document
+
+    def record(
+        self,
+        runtime: float | str | None,
+        *,
+        input: float | str | None = None,
+        cost: float | str | None = None,
+        run_id: str | None = None,
+        version: int | None = None,
+        state: str = "COMPLETE",
+        reason: str | None = None,
+        ended_s: float | None = None,
+        detail: str = "",
+    ) -> bool:
+        """Report a run that was made elsewhere; False if it is recorded already. Without `run_id`, every report is a run of its own.
+
+        `state` is COMPLETE, TIMEOUT or FAIL, with `reason` infra, preempted, oom, job or user. Without `cost`, its time at the price of its
+        version counts. While the storage is away, the run is kept on this host and recorded later.
+        """
+        given = new_run_id() if run_id is None else run_id
+        told: dict[str, Any] = {
+            "runtime": runtime,
+            "input": input,
+            "cost": cost,
+            "state": state,
+            "reason": reason,
+            "ended_s": ended_s,
+            "detail": detail,
+        }
+        try:
+            self.deliver()
+            run = self._reported(given, version, told)
+            return record_runs(self.store, self.name, [run])[0]
+        except InfrastructureError:
+            seen = self._last_seen()
+            if seen is None or self.host is None:
+                raise
+            number = seen.number if version is None else version
+            run = reported_run(given, number, now_s=time.time(), **told)
+            if number == seen.number:
+                run = run_of(priced(run_record(run), todays_problem(seen.document), seen.params))
+            self.host.keep_run(self.name, HostRun(given, run_record(run), ended=True))
+            return True
+
+    def deliver(self) -> int:
+        """Record the runs that this host kept while the storage was away; returns how many. One that is refused is not lost."""
+        count = 0
+        for kept in [] if self.host is None else self.host.runs(self.name):
+            if not kept.ended:
+                continue
+            try:
+                record_runs(self.store, self.name, [run_of(kept.facts)])
+            except InputError:
+                continue  # it contradicts what is recorded; it stays on this host
+            assert self.host is not None
+            self.host.forget_run(self.name, kept.run_id)
+            count += 1
+        return count
+
+    def review(self) -> Review:
+        """Look at the runs so far and do what the mode allows; see `Review`."""
+        return review(self.store, self.name)
+
+    def rollback(self, to: int | None = None, *, by: str = "", reason: str = "") -> int:
+        """Put an earlier version into production, by default the one before the present one; returns its number."""
+        stored = self.store.load(self.name)
+        number = _earlier(stored.record) if to is None else to
+        if number == stored.record.current:
+            raise InputError(
+                f"job {self.name!r} has version {number} in production already; name another one with --to."
+            )
+        with self.store.changing(self.name, stored.head.sequence) as job:
+            job.set_current(number, Change(0.0, "rollback", number, by=by, reason=reason or "rolled back by the user"))
+        self._remember(self.store.head(self.name))
+        return number
+
+    def set(self, *, by: str = "", reason: str = "", **changes: Any) -> Settings:
+        """Change settings: `mode`, `deadline_s`, `late_chance`, `allowance_usd`, `exclude`, `timezone`, `held` …"""
+        with self.store.changing(self.name) as job:
+            settings = replace(job.settings, **changes)
+            held = settings.held != job.settings.held
+            job.set_settings(settings, "hold" if held else "settings", by, reason)
+        return settings
+
+    def set_mode(self, mode: str, *, by: str = "", reason: str = "") -> Settings:
+        """observe, suggest or apply."""
+        return self.set(mode=Mode(mode) if mode in list(Mode) else mode, by=by, reason=reason)
+
+    def hold(self, held: bool = True, *, by: str = "", reason: str = "") -> Settings:
+        """The kill switch: nothing is tried and nothing is changed while it is on."""
+        return self.set(held=held, by=by, reason=reason)
+
+    def _reported(self, run_id: str, version: int | None, told: dict[str, Any]) -> ProductionRun:
+        stored = self.store.load(self.name)
+        record, canary = stored.record, stored.record.open_canary
+        mine = canary is not None and canary.run_id == run_id
+        number = canary.version if version is None and canary is not None and mine else version
+        number = stored.head.version.number if number is None else number
+        run = reported_run(run_id, number, now_s=self.store.storage.clock.now(), **told)
+        if not 1 <= number <= len(record.versions):
+            raise InputError(
+                f"job {self.name!r} has no version {number}; its versions are 1 to {len(record.versions)}."
+            )
+        made = record.version(number)
+        if mine and canary is not None and number == canary.version:
+            config = made.evidence
+            run = replace(run, canary=True, instead_usd=config.get("instead_usd"))
+            if config.get("timeout_s") is not None:
+                run = replace(run, timeout_s=float(config["timeout_s"]))
+        return run_of(priced(run_record(run), todays_problem(stored.document), made.params))
+
+    def _last_seen(self) -> SeenVersion | None:
+        return None if self.host is None else self.host.last_seen(self.name)
+
+    def _remember(self, head: JobHead) -> None:
+        """Keep the version in production, with its texts; nothing is computed while it stays the same."""
+        if self.host is None:
+            return
+        seen, number = self.host.last_seen(self.name), head.version.number
+        if seen is not None and (seen.identity, seen.number) == (head.identity, number):
+            return
+        document = self.store.load(self.name).document
+        texts = config_texts(self.name, document, number, head.version.params)
+        params = dict(head.version.params)
+        self.host.remember(SeenVersion(self.name, head.identity, number, params, document, time.time(), texts))
+
+
+def _earlier(record: JobRecord) -> int:
+    """The version that was in production before the present one."""
+    before = [one.version for one in record.changes if one.version is not None and "before" in one.evidence]
+    for change in reversed(record.changes):
+        if change.version == record.current and "before" in change.evidence:
+            return int(change.evidence["before"])
+    raise InputError(
+        f"job {record.name!r} has had no other version in production{'' if before else ' yet'}, so there is nothing to return to."
+    )
+
+
+def adopt_job(
+    name: str,
+    *,
+    source: str | None = None,
+    params: Params | None = None,
+    storage: str | Storage,
+    by: str = "",
+    reason: str = "",
+    settings: Settings | None = None,
+) -> RecurringJob:
+    """Make a study's answer, or a given configuration, the production configuration of a job; see `RecurringJob`."""
+    job = RecurringJob(name, storage)
+    if isinstance(storage, str):
+        job._store = JobStore(Storage(storage))
+    head = adopt(job.store, name, source=source, params=params, by=by, reason=reason, settings=settings)
+    job._remember(head)
+    return job
+
+
+def load_job(name: str, *, storage: str | Storage) -> RecurringJob:
+    """A job of a storage, see `RecurringJob`. While the storage is away, what this host last saw of it."""
+    job = RecurringJob(name, storage)
+    job.config()
+    return job
