@@ -80,7 +80,7 @@ class Optuna:
             else optuna.samplers.GPSampler(seed=job.seed, n_startup_trials=0, deterministic_objective=True)
         )
         self._study = optuna.create_study(sampler=sampler, direction="minimize")
-        self._spaces = {
+        self._spaces: dict[str, Any] = {
             parameter["name"]: optuna.distributions.IntDistribution(0, parameter["values"] - 1)
             if parameter["ordered"]
             else optuna.distributions.CategoricalDistribution(list(range(parameter["values"])))
