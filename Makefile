@@ -8,7 +8,7 @@ DEMO_STAMP := $(VENV)/.demo-installed
 SOURCES := pyproject.toml setup.py constraints.txt
 KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h src/lynceus/models/gaussian/*.c)
 
-.PHONY: wheel serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers
+.PHONY: optuna-tools serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers wheel
 
 demo: $(DEMO_STAMP)
 	$(BIN)/lynceus demo
@@ -16,7 +16,7 @@ demo: $(DEMO_STAMP)
 test: $(STAMP) system lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-test-all: $(STAMP) system clocks lint .venv-audit/.installed serving
+test-all: $(STAMP) system clocks lint .venv-audit/.installed serving optuna-tools
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
 
@@ -103,6 +103,14 @@ serving: .venv-vllm/.installed .venv-guidellm/.installed
 	( test -d .venv-guidellm || $(PYTHON) -m venv .venv-guidellm ) \
 	  && .venv-guidellm/bin/pip install --quiet --disable-pip-version-check guidellm==0.8.1 \
 	  && touch $@ || echo "guidellm cannot be installed here: its tests will be skipped."
+
+# optuna-dashboard and OptunaHub's loader, beside Lynceus, in an environment of their own.
+optuna-tools: .venv-optuna/.installed
+
+.venv-optuna/.installed:
+	( test -d .venv-optuna || $(PYTHON) -m venv .venv-optuna ) \
+	  && .venv-optuna/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[optuna]' optuna-dashboard==0.21.0 optunahub==0.4.0 \
+	  && touch $@ || echo "optuna-dashboard cannot be installed here: its tests will be skipped."
 
 # SkyPilot in an environment of its own, and what its bench needs: an sshd on loopback in front of a Slurm on loopback.
 skypilot: .venv-skypilot/.installed

@@ -31,6 +31,7 @@ LAYERS = [
     "jobfile",
     "analysis",
     "library",
+    "integrations",
     "notify",
     "reports",
     "client",

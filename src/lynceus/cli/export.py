@@ -26,6 +26,7 @@ class Target(enum.StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     JSON = "json"
+    OPTUNA = "optuna"
     SKYPILOT = "skypilot"
     ENV = "env"
     SPARK = "spark"
@@ -44,12 +45,18 @@ def export(
             "--output",
             "-o",
             metavar=f"[{'|'.join(Target)}]",
-            help="The format: all trials (csv, parquet, json), the best configuration (shell, env, skypilot, spark), or the best server "
-            "(vllm, skyserve, kubernetes).",
+            help="The format: all trials (csv, parquet, json, optuna), the best configuration (shell, env, skypilot, spark), or the best "
+            "server (vllm, skyserve, kubernetes).",
         ),
     ] = Target.CSV,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Where to write; standard output by default.")
+        str | None,
+        typer.Option(
+            "--file",
+            "-f",
+            help="Where to write; standard output by default. With --to optuna: a journal file, an SQLite file (.db), or the address of a "
+            "database.",
+        ),
     ] = None,
     deadline: Annotated[str | None, typer.Option(help="The best configuration for another deadline.")] = None,
     image: Annotated[
@@ -66,13 +73,27 @@ def export(
     if target is Target.PARQUET and file is None and not is_piped():
         raise InputError("export: a Parquet file cannot be printed; say where to write it with --file trials.parquet.")
     one = named_study(study, storage)
+    if target is Target.OPTUNA:
+        _to_optuna(one, file)
+        return
     trials = target in (Target.CSV, Target.PARQUET, Target.JSON)
     data = _trials(one.study, target) if trials else _winner(one, target, deadline, image)
     if file is None:
         print_data(data)
         return
-    write_file(file, data)
+    write_file(Path(file), data)
     echo(f"Wrote {file}.", err=True)
+
+
+def _to_optuna(one: OpenStudy, file: str | None) -> None:
+    if file is None:
+        raise InputError("export: say where Optuna's storage is, with --file optuna.db or --file journal.log.")
+    try:
+        from lynceus.integrations.optuna.exchange import export_study
+    except ImportError:
+        raise MissingExtraError("Studies of Optuna", "optuna") from None
+    new = export_study(one.study, file)
+    echo(f"Wrote {new} trials of {one.name} to Optuna.", err=True)
 
 
 def _target(to: str) -> Target:

@@ -14,6 +14,7 @@ from typing import Any
 from lynceus.client.http import Http
 from lynceus.errors import InfrastructureError, InputError, OverrunWarning
 from lynceus.problem.objective import Constraint
+from lynceus.study.past_runs import Past, PastRun
 from lynceus.trial.outcome import FailureReason
 from lynceus.trial.record import RequestedState
 from lynceus.trial.trial import Trial, TrialState, TrialSummary, measured
@@ -185,16 +186,31 @@ class RemoteStudy(RemoteView):
         self._post("queue", body={"params": dict(params)})
 
     def add_trial(
-        self, params: Mapping[str, object], *, runtime: float | str, metrics: Mapping[str, float] | None = None
+        self,
+        params: Mapping[str, object],
+        *,
+        runtime: float | str | None = None,
+        metrics: Mapping[str, float] | None = None,
+        state: TrialState | str = TrialState.COMPLETE,
+        reason: FailureReason | str | None = None,
+        detail: str = "",
     ) -> None:
-        """A past measurement: nothing is charged, nothing is run."""
-        self.add_trials([(params, runtime, metrics or {})])
+        """A past run: nothing is charged, nothing is run. A stopped run tells that its time is longer."""
+        self.add_trials([PastRun(params, runtime, metrics or {}, state, reason, detail)])
 
-    def add_trials(self, past: Iterable[tuple[Mapping[str, object], float | str, Mapping[str, float]]]) -> None:
-        """Many past measurements at once, each as (configuration, runtime, metrics): all are kept, or none."""
-        rows = [
-            {"params": dict(params), "runtime": runtime, "metrics": dict(metrics)} for params, runtime, metrics in past
-        ]
+    def add_trials(self, past: Iterable[Past]) -> None:
+        """Many past runs at once, as `PastRun`, or finished ones as (configuration, runtime, metrics): all are kept, or none."""
+        rows = []
+        for given in past:
+            one = given if isinstance(given, PastRun) else PastRun(*given)
+            row = {
+                "params": dict(one.params),
+                "metrics": dict(one.metrics),
+                "state": str(one.state),
+                "detail": one.detail,
+            }
+            row |= {} if one.runtime is None else {"runtime": one.runtime}
+            rows.append(row if one.reason is None else {**row, "reason": str(one.reason)})
         self._post("trials", body={"trials": rows})
 
     def stop(self, reason: str = "stopped by the user", *, kill: bool = False) -> None:

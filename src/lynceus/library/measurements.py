@@ -1,42 +1,51 @@
-"""Past measurements from a CSV file with one run per row."""
+"""Past runs from a table with one run per row: a CSV file, or what `lynceus export` wrote."""
 
 from __future__ import annotations
 
-import csv
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lynceus.analysis.trial_rows import of_csv_cell
 from lynceus.errors import InputError, did_you_mean
+from lynceus.library.run_table import read_table
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_duration
 from lynceus.space.column import listed
 from lynceus.space.parameter import Parameter
-from lynceus.space.user_file import read_file, table_text
+from lynceus.study.past_runs import PastRun
 from lynceus.study.study import Study
+from lynceus.trial.outcome import FailureReason
+from lynceus.trial.trial import STATES, TrialState
 
+_METRICS = "metrics_"
 _TIMES = ("runtime_s", "runtime", "time_s", "time", "seconds", "duration")
 
 
+_ENDED = (TrialState.COMPLETE, TrialState.TIMEOUT, TrialState.FAIL)
+
+
 @dataclass(frozen=True)
-class Measurement:
-    """One past run."""
+class Found:
+    """What a table has for a study."""
 
-    row: int
-    seconds: float
-    metrics: Mapping[str, float]
+    runs: tuple[PastRun, ...]
+    unknown: int = 0
+    """Rows that were left out because their configuration is not in the space."""
+    running: int = 0
+    """Rows that were left out because they have not ended."""
 
 
-def read_measurements(path: Path, problem: Problem, *, skip_unknown: bool) -> tuple[list[Measurement], int]:
-    """The runs in a file, and the number of rows that were left out because their configuration is not in the space.
+def read_measurements(path: Path, problem: Problem, *, skip_unknown: bool) -> Found:
+    """The runs in a file: CSV, or JSON and Parquet as `lynceus export` writes them.
 
     Columns: every parameter (its name or `params_…`), the running time (`runtime`, `runtime_s`, …), and every metric of objective and
-    constraints (its name or `metrics_…`): a run without one would count as one that meets no limit.
-    Rows with a state other than COMPLETE are ignored, so that files of `lynceus export --to csv` can be imported.
+    constraints (its name or `metrics_…`): a finished run without one would count as one that meets no limit. With a column `state`, runs
+    that were stopped (`TIMEOUT`) or failed (`FAIL`, with `reason` and `detail`) count as such; those that still run are left out.
     """
-    heading, rows = _table(path)
+    heading, rows = read_table(path)
     place = {name: index for index, name in enumerate(heading)}
     time = next((name for name in _TIMES if name in place), None)
     if time is None:
@@ -44,57 +53,110 @@ def read_measurements(path: Path, problem: Problem, *, skip_unknown: bool) -> tu
             f"{path}: there is no column with the running time; name it 'runtime' (the file has {listed(heading)})."
         )
     columns = {one.name: _column(path, place, one) for one in problem.space.parameters}
-    metrics = {name: _metric_column(path, place, name) for name in problem.metrics}
-    found, skipped = [], 0
+    metrics = _metric_columns(path, place, problem, ended=not _all_unfinished(place, rows))
+    found, unknown, running = [], 0, 0
     for line, cells in rows:
-        if "state" in place and cells[place["state"]] not in ("", "COMPLETE"):
-            continue
         where = f"{path}:{line}"
-        seconds = parse_duration(cells[place[time]], f"{where}: {time}")
-        if not seconds > 0:
-            raise InputError(f"{where}: {time} is {cells[place[time]]!r}, but a running time above 0 is needed.")
+        state = _state(cells[place["state"]], where) if "state" in place else TrialState.COMPLETE
+        if state is TrialState.RUNNING:
+            running += 1
+            continue
+        runtime = _runtime(cells[place[time]], f"{where}: {time}", state)
         reported = {name: _number(cells[index], f"{where}: {name}") for name, index in metrics.items() if cells[index]}
+        reason = _reason(cells[place["reason"]], where) if state is TrialState.FAIL and "reason" in place else None
+        detail = of_csv_cell(cells[place["detail"]]) if "detail" in place else ""
         try:
             point = {
                 one.name: parsed_value(one, of_csv_cell(cells[index]))
                 for one in problem.space.parameters
                 if (index := columns[one.name]) is not None and cells[index]
             }
-            row = problem.space.row(point)
+            problem.space.row(point)
         except InputError as error:
             if not skip_unknown:
                 raise InputError(f"{where}: {error} (--skip-unknown leaves such rows out)") from None
-            skipped += 1
+            unknown += 1
             continue
-        found.append(Measurement(row, seconds, reported))
-    return found, skipped
+        found.append(PastRun(point, runtime, reported, state, reason, detail))
+    return Found(tuple(found), unknown, running)
 
 
-def add_measurements(study: Study, found: Sequence[Measurement]) -> int:
-    """Add measurements that the study does not have yet, all or none; returns how many are new."""
-    point = study.problem.space.point
+def of_runs(runs: Sequence[PastRun], running: int, problem: Problem, where: str, *, skip_unknown: bool) -> Found:
+    """Runs of another tool that fit a study: their configurations are in its space, and finished ones have their time and metrics."""
+    found, unknown = [], 0
+    for place, one in enumerate(runs):
+        try:
+            problem.space.row(dict(one.params))
+        except InputError as error:
+            if not skip_unknown:
+                raise InputError(f"{where}: trial {place}: {error} (--skip-unknown leaves such trials out)") from None
+            unknown += 1
+            continue
+        if one.state is not TrialState.FAIL and one.runtime is None:
+            raise InputError(f"{where}: trial {place} has no running time; set its user attribute 'runtime_s'.")
+        missing = [name for name in problem.metrics if name not in one.metrics]
+        if one.state is TrialState.COMPLETE and missing:
+            raise InputError(f"{where}: trial {place} has no metric {missing[0]!r}; set it as a user attribute.")
+        found.append(one)
+    return Found(tuple(found), unknown, running)
+
+
+def add_measurements(study: Study, found: Sequence[PastRun]) -> int:
+    """Add runs that the study does not have yet, all or none; returns how many are new.
+
+    Runs of the same configuration, state and time are the same ones: as many of them as the study has are known.
+    """
+    space = study.problem.space
     with study.journal.exclusive():
-        known = {(seen.row, seen.outcome.seconds) for seen in study.observations}
-        new = [one for one in found if (one.row, one.seconds) not in known]
-        study.add_trials((point(one.row), one.seconds, one.metrics) for one in new)
+        known = Counter((seen.row, STATES[seen.outcome.end], seen.outcome.seconds) for seen in study.observations)
+        new = []
+        for one in found:
+            seconds = 0.0 if one.runtime is None else parse_duration(one.runtime, "runtime")
+            same = (space.row(dict(one.params)), TrialState(one.state), seconds)
+            if known[same]:
+                known[same] -= 1
+            else:
+                new.append(one)
+        study.add_trials(new)
     return len(new)
 
 
-def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    try:
-        reader = csv.reader(table_text(read_file(path), path))
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
-    except OSError as error:
-        raise InputError(f"{path}: the file cannot be read: {error.strerror}.") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise InputError(f"{path}: this is not a CSV file in UTF-8; save it as UTF-8.") from None
-    if len(rows) < 2:
-        raise InputError(f"{path}: the file has no rows below its header.")
-    heading = rows[0][1]
-    for line, cells in rows[1:]:
-        if len(cells) != len(heading):
-            raise InputError(f"{path}:{line}: the row has {len(cells)} cells and the header has {len(heading)}.")
-    return heading, rows[1:]
+def _state(text: str, where: str) -> TrialState:
+    if text == "":
+        return TrialState.COMPLETE
+    if text not in TrialState.__members__:
+        raise InputError(
+            f"{where}: state is {text!r}, but one of {', '.join((*_ENDED, TrialState.RUNNING))} is needed."
+        )
+    return TrialState(text)
+
+
+def _reason(text: str, where: str) -> str | None:
+    if text and text not in list(FailureReason):
+        raise InputError(f"{where}: reason is {text!r}, but one of {', '.join(FailureReason)} is needed.")
+    return text or None
+
+
+def _runtime(text: str, where: str, state: TrialState) -> float | None:
+    """The running time; a run that failed may have none, or have failed at once."""
+    if state is TrialState.FAIL and not text:
+        return None
+    seconds = parse_duration(text, where)
+    if not seconds > 0 and state is not TrialState.FAIL:
+        raise InputError(f"{where} is {text!r}, but a running time above 0 is needed.")
+    return seconds
+
+
+def _all_unfinished(place: Mapping[str, int], rows: Sequence[tuple[int, list[str]]]) -> bool:
+    """Whether no run finished, so that none could report anything."""
+    return "state" in place and all(cells[place["state"]] not in ("", TrialState.COMPLETE) for _, cells in rows)
+
+
+def _metric_columns(path: Path, place: Mapping[str, int], problem: Problem, *, ended: bool) -> dict[str, int]:
+    """The columns of metrics: those of objective and constraints, and all that are called `metrics_…`."""
+    needed = {name: _metric_column(path, place, name) for name in problem.metrics} if ended else {}
+    others = {name.removeprefix(_METRICS): index for name, index in place.items() if name.startswith(_METRICS)}
+    return {**others, **needed}
 
 
 def _column(path: Path, place: Mapping[str, int], parameter: Parameter) -> int | None:

@@ -13,7 +13,7 @@ from lynceus.policy.orders import affordable_seconds
 from lynceus.policy.policy import Policy
 from lynceus.space.column import FloatArray
 from lynceus.trial.limit_change import LimitChange
-from lynceus.trial.order import Plan
+from lynceus.trial.order import Plan, Purpose
 from lynceus.trial.outcome import End, FailureReason, Observation
 
 _ROUNDING = 1e-9
@@ -25,14 +25,15 @@ def with_reopened_rows(state: State, policy: Policy, changes: Sequence[LimitChan
     """The state in which configurations may run again that were stopped, if they would run longer now.
 
     Constraints may have changed. Or the incumbent whose cost stopped them was a lucky run: its repetition missed the limits or cost more.
-    Only policies that do not take runs at their word know that, and in a table no run is lucky. `slots`: see `next_step`.
+    Only policies that do not take runs at their word know that, and in a table no run is lucky. Or they were stopped elsewhere, earlier
+    than they would be here. `slots`: see `next_step`.
     """
     doubts = (
         not state.problem.deterministic
         and isinstance(policy.answer, BestBelieved)
         and noise_was_seen(state.observations)
     )
-    if not changes and not doubts:
+    if not changes and not doubts and not any(map(_stopped_elsewhere, state.observations)):
         return state
     runs: dict[int, list[Observation]] = {}
     for seen in state.observations:
@@ -50,7 +51,9 @@ def with_reopened_rows(state: State, policy: Policy, changes: Sequence[LimitChan
     rows = [
         own[0].row
         for own in stopped
-        if _limit_allows(state, policy, own, changes) or (incumbent is not None and incumbent.allow(own))
+        if _limit_allows(state, policy, own, changes)
+        or (incumbent is not None and incumbent.allow(own))
+        or _longer_than_elsewhere(state, policy, own)
     ]
     if not rows:
         return state
@@ -73,6 +76,17 @@ def _limit_allows(state: State, policy: Policy, own: Sequence[Observation], chan
     since = sum(seen.order.number >= first and seen.outcome.end is End.TIMEOUT for seen in own)
     longest_s = max(seen.outcome.seconds for seen in own)
     return since < state.problem.repeats and _allowed_s(state, policy, own[0].row) > longest_s * (1 + _ROUNDING)
+
+
+def _stopped_elsewhere(seen: Observation) -> bool:
+    return seen.order.plan.purpose is Purpose.IMPORT and seen.outcome.end is End.TIMEOUT
+
+
+def _longer_than_elsewhere(state: State, policy: Policy, own: Sequence[Observation]) -> bool:
+    """Whether a configuration was only stopped elsewhere, and may run longer here."""
+    if not all(_stopped_elsewhere(seen) or seen.outcome.end is End.FAILED for seen in own):
+        return False
+    return _allowed_s(state, policy, own[0].row) > _LONGER * max(seen.outcome.seconds for seen in own)
 
 
 @dataclass(frozen=True, eq=False)

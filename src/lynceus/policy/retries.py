@@ -46,7 +46,8 @@ def with_retries(observations: Observations, rules: RetryRules, resumed_at: int 
 
     A failure that may be retried reads as infra: the row is open again, nothing is learnt. One whose retries are used up closes its
     row: as the configuration's fault when it was, otherwise like a decision of the user, from which nothing is learnt. Failures of the
-    job that made the study pause, before it was last resumed, do not count: the user has mended the job since.
+    job that made the study pause, before it was last resumed, do not count: the user has mended the job since. Failures elsewhere that
+    were not the configuration's fault close nothing here.
     """
     if not any(seen.outcome.end is End.FAILED for seen in observations):
         return observations
@@ -55,7 +56,8 @@ def with_retries(observations: Observations, rules: RetryRules, resumed_at: int 
     read: list[Observation] = []
     for place, seen in enumerate(observations):
         reason = seen.outcome.reason
-        if place in mended:
+        elsewhere = _imported(seen) and reason is not None and not reason.blames_configuration
+        if place in mended or elsewhere:
             seen = replace(seen, outcome=replace(seen.outcome, reason=FailureReason.INFRA))
         elif reason is not None and reason is not FailureReason.USER:
             blamed = reason.blames_configuration
@@ -78,12 +80,17 @@ def _mended(observations: Observations, rules: RetryRules, resumed_at: int) -> s
     streak: list[int] = []
     for place, seen in enumerate(observations[:resumed_at]):
         reason = seen.outcome.reason
-        if reason is FailureReason.PREEMPTED:
+        if reason is FailureReason.PREEMPTED or _imported(seen):
             continue
         streak = [] if _breaks(seen) else [*streak, place]
         if _too_many([observations[one] for one in streak], _worked(observations[:place]), rules):
             mended.update(one for one in streak if observations[one].outcome.reason is FailureReason.JOB)
     return mended
+
+
+def _imported(seen: Observation) -> bool:
+    """Whether a run was made elsewhere."""
+    return seen.order.plan.purpose is Purpose.IMPORT
 
 
 def _breaks(seen: Observation) -> bool:
@@ -112,11 +119,11 @@ def _too_many(streak: Sequence[Observation], worked: bool, rules: RetryRules) ->
 def pause_reason(observations: Observations, resumed_at: int, rules: RetryRules) -> str | None:
     """Why the study should pause: its last runs all failed.
 
-    Failures before the last resume do not count, and neither do spot interruptions: they are the price of cheap machines.
+    Failures before the last resume do not count, and neither do spot interruptions, the price of cheap machines, nor imported runs.
     """
     last: list[Observation] = []
     for seen in observations[resumed_at:]:
-        if seen.outcome.reason is not FailureReason.PREEMPTED:
+        if seen.outcome.reason is not FailureReason.PREEMPTED and not _imported(seen):
             last = [] if _breaks(seen) else [*last, seen]
     if not last or not _too_many(last, _worked(observations), rules):
         return None

@@ -16,6 +16,7 @@ from lynceus.server.writer import Command, CommandResult
 from lynceus.storage.sql.journal import SqlJournal
 from lynceus.storage.sql.leases import LOST_AFTER_S
 from lynceus.storage.sql.notes import add_note, latest_note
+from lynceus.study.past_runs import PastRun
 from lynceus.study.study import Study
 from lynceus.trial.outcome import End, FailureReason, Outcome
 from lynceus.trial.record import OpenRun, RequestedState
@@ -152,11 +153,11 @@ def enqueue(params: Mapping[str, object]) -> Command:
     return command
 
 
-def add_trials(past: Sequence[tuple[Mapping[str, object], float | str, Mapping[str, float]]]) -> Command:
-    """Add past measurements."""
-    for _, runtime, _ in past:
-        if parse_duration(runtime, "runtime") > MAX_RUNTIME_S:
-            raise HttpError(422, f"runtime: {runtime!r} is too long; give the measured running time.")
+def add_trials(past: Sequence[PastRun]) -> Command:
+    """Add past runs."""
+    for run in past:
+        if run.runtime is not None and parse_duration(run.runtime, "runtime") > MAX_RUNTIME_S:
+            raise HttpError(422, f"runtime: {run.runtime!r} is too long; give the measured running time.")
 
     def command(one: OpenStudy) -> CommandResult:
         one.study.add_trials(past)

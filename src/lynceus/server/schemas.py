@@ -159,8 +159,17 @@ class Measurement(Body):
     """A past run."""
 
     params: Params
-    runtime: Amount = Field(description="seconds, or a duration such as '12m'")
+    runtime: Amount | None = Field(
+        default=None, description="seconds, or a duration such as '12m'; may be left out of a run that failed"
+    )
     metrics: Metrics = Field(default_factory=dict)
+    state: Literal["COMPLETE", "TIMEOUT", "FAIL"] = Field(
+        default="COMPLETE", description="TIMEOUT: the run was stopped; the model learns a lower bound"
+    )
+    reason: Literal["infra", "preempted", "oom", "job", "user"] | None = Field(
+        default=None, description="why it failed; `job` by default"
+    )
+    detail: Sentence = Field(default="", description="one sentence for the user")
 
 
 class Measurements(Body):

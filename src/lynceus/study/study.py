@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from lynceus.errors import InputError, OverrunWarning, expect
 from lynceus.executors.interface import Clock, WallClock
 from lynceus.policy.policy import Policy
-from lynceus.policy.retries import RetryRules
+from lynceus.policy.retries import RetryRules, with_retries
 from lynceus.problem.objective import Constraint
 from lynceus.problem.problem import Problem
-from lynceus.problem.units import parse_duration
 from lynceus.storage.journal import Journal
 from lynceus.storage.memory import MemoryJournal
 from lynceus.study.changed_limits import checked_constraints, limit_change
+from lynceus.study.past_runs import Past, PastRun, imported
 from lynceus.study.runs import StudyRuns
 from lynceus.study.view import StudyView
-from lynceus.trial.order import Order, Plan, Purpose
-from lynceus.trial.outcome import End, FailureReason, Observation, Outcome, TrainingTarget, overruns
+from lynceus.trial.order import Order
+from lynceus.trial.outcome import FailureReason, overruns
 from lynceus.trial.record import Record, RequestedState
 from lynceus.trial.stop import Stopped, StopReason
-from lynceus.trial.trial import Trial, TrialState, checked_metrics, measured, told_outcome
+from lynceus.trial.trial import Trial, TrialState, measured, told_outcome
 
 
 class Study(StudyView):
@@ -202,28 +202,26 @@ class Study(StudyView):
             warnings.warn(f"trial {order.number}: {note}.", OverrunWarning, stacklevel=2)
 
     def add_trial(
-        self, params: Mapping[str, object], *, runtime: float | str, metrics: Mapping[str, float] | None = None
+        self,
+        params: Mapping[str, object],
+        *,
+        runtime: float | str | None = None,
+        metrics: Mapping[str, float] | None = None,
+        state: TrialState | str = TrialState.COMPLETE,
+        reason: FailureReason | str | None = None,
+        detail: str = "",
     ) -> None:
-        """A past measurement as free knowledge: nothing is charged, nothing is run."""
-        self.add_trials([(params, runtime, metrics or {})])
+        """A past run as free knowledge: nothing is charged, nothing is run. A stopped run tells that its time is longer."""
+        self.add_trials([PastRun(params, runtime, metrics or {}, state, reason, detail)])
 
-    def add_trials(self, past: Iterable[tuple[Mapping[str, object], float | str, Mapping[str, float]]]) -> None:
-        """Many past measurements at once, each as (configuration, runtime, metrics): all are kept, or none."""
+    def add_trials(self, past: Iterable[Past]) -> None:
+        """Many past runs at once, as `PastRun`, or finished ones as (configuration, runtime, metrics): all are kept, or none."""
         space = self.problem.space
         with self._journal.exclusive():
-            observations: list[Observation] = []
-            for number, (params, runtime, metrics) in enumerate(past, self.record.started):
-                expect(params, Mapping, "add_trial: params", "a mapping such as {'nodes': 4}")
-                row, seconds = space.row(dict(params)), parse_duration(runtime, "add_trial: runtime")
-                if seconds == 0.0:
-                    raise InputError("add_trial: a run of 0 seconds came; give the measured running time.")
-                order = Order(
-                    number, row, math.inf, 0.0, Plan(row, why="imported", stoppable=False, purpose=Purpose.IMPORT)
-                )
-                reported = checked_metrics(metrics, number)
-                target = TrainingTarget(seconds, reported)
-                observations.append(Observation(order, Outcome(End.FINISHED, seconds, 0.0, reported), target))
-            self._journal.imported(observations, [space.point(seen.row) for seen in observations])
+            record = self.record
+            known = with_retries(record.observations, self.retry_rules, record.resumed_at)
+            found = imported(self.problem, self.policy, known, record.started, past)
+            self._journal.imported(found, [space.point(seen.row) for seen in found])
 
     def optimize(self, objective: Callable[[Trial], float | Mapping[str, float]], n_trials: int | None = None) -> None:
         """Ask, call, tell until the study ends. `objective` returns seconds, or a mapping with `runtime` and metrics.

@@ -20,6 +20,7 @@ from lynceus.server.job_upload import uploaded_job
 from lynceus.server.schemas import IdempotencyKey, TrialNumber
 from lynceus.storage.sql.idempotency import Once, request_digest
 from lynceus.storage.sql.storage import fingerprint
+from lynceus.study.past_runs import PastRun
 
 routes = APIRouter()
 
@@ -159,6 +160,6 @@ async def enqueue(run: Run, body: schemas.Enqueue) -> dict[str, Any]:
 
 @routes.post("/studies/{name}/trials", operation_id="add_trials", responses=example("add_trials"))
 async def add_trials(run: Run, body: schemas.Measurements) -> dict[str, Any]:
-    """Add past measurements: nothing is run, nothing is charged."""
-    past = [(one.params, one.runtime, one.metrics) for one in body.trials]
+    """Add past runs, also stopped and failed ones: nothing is run, nothing is charged."""
+    past = [PastRun(one.params, one.runtime, one.metrics, one.state, one.reason, one.detail) for one in body.trials]
     return await run(commands.add_trials(past), body)

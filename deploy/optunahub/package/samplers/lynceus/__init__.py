@@ -1,0 +1,3 @@
+from .sampler import LynceusSampler, TimeoutPruner
+
+__all__ = ["LynceusSampler", "TimeoutPruner"]
