@@ -109,7 +109,7 @@ optuna-tools: .venv-optuna/.installed
 
 .venv-optuna/.installed:
 	( test -d .venv-optuna || $(PYTHON) -m venv .venv-optuna ) \
-	  && .venv-optuna/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[optuna]' optuna-dashboard==0.21.0 optunahub==0.4.0 \
+	  && .venv-optuna/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[optuna]' optuna-dashboard==0.21.0 optunahub==0.5.0 \
 	  && touch $@ || echo "optuna-dashboard cannot be installed here: its tests will be skipped."
 
 # SkyPilot in an environment of its own, and what its bench needs: an sshd on loopback in front of a Slurm on loopback.

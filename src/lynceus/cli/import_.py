@@ -59,15 +59,19 @@ def import_(
         one = named_study(study, storage)
         found = read(one.study.problem)
     new = add_measurements(one.study, found.runs)
+    _print_counts(one.name, new, found, output)
+
+
+def _print_counts(study: str, new: int, found: Found, output: Output) -> None:
     known = len(found.runs) - new
     if output is Output.JSON:
         counts = {"imported": new, "known_before": known, "skipped": found.unknown, "running": found.running}
-        print_json({"study": one.name, **counts})
+        print_json({"study": study, **counts})
         return
     more = f", {known} were known before" if known else ""
     more += f", {found.unknown} are not in the space" if found.unknown else ""
     more += f", {found.running} have not ended and were left out" if found.running else ""
-    echo(f"{one.name}: {new} measurements were imported{more}.")
+    echo(f"{study}: {new} measurements were imported{more}.")
 
 
 def _of_table(path: Path, problem: Problem, *, skip_unknown: bool) -> Found:
