@@ -8,7 +8,7 @@ DEMO_STAMP := $(VENV)/.demo-installed
 SOURCES := pyproject.toml setup.py constraints.txt
 KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h src/lynceus/models/gaussian/*.c)
 
-.PHONY: optuna-tools serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers wheel
+.PHONY: docs optuna-tools serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers wheel
 
 demo: $(DEMO_STAMP)
 	$(BIN)/lynceus demo
@@ -19,6 +19,15 @@ test: $(STAMP) system lint
 test-all: $(STAMP) system clocks lint .venv-audit/.installed serving optuna-tools
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
+
+# The documentation site, in build/site. A warning of Sphinx or a link that leads nowhere is an error.
+docs: .venv-docs/.installed
+	.venv-docs/bin/python docs/site/build.py
+
+.venv-docs/.installed: requirements-docs.txt $(SOURCES)
+	test -d .venv-docs || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r $< -e '.[web]'
+	touch $@
 
 # A wheel (compiled, for every Python from 3.11 on), a source distribution, and a list of what a full installation consists of, in dist/.
 # Both are installed from a local index into empty environments outside this folder, and used there.

@@ -82,3 +82,62 @@ def test_a_template_is_a_whole_file(lynceus, here: Path) -> None:
     code, _, err = lynceus("init", "new.yaml", "--template", "vllm", "--price", "1")
     assert (code, "--template is a whole job file" in err) == (2, True)
     assert not (here / "new.yaml").exists()
+
+
+PROJECTS = {
+    "dbt": ({"dbt_project.yml": "name: shop\n", "models/a.py": "import pyspark\n"}, "dbt run --threads ${threads}"),
+    "spark": (
+        {"jobs/sessions.py": "from pyspark.sql import SparkSession\n\nif __name__ == '__main__':\n    pass\n"},
+        "--executor-memory ${memory_gb}g --conf spark.sql.shuffle.partitions=${partitions} jobs/sessions.py",
+    ),
+    "torch": (
+        {
+            "model.py": "import torch.nn as nn\n",
+            "train.py": (
+                "import argparse, torch\np = argparse.ArgumentParser()\np.add_argument('--batch-size', type=int)\n"
+                "p.add_argument('--lr')\np.add_argument('--out')\nif __name__ == '__main__':\n    p.parse_args()\n"
+            ),
+        },
+        "python3 train.py --batch-size ${batch_size} --lr ${lr}",
+    ),
+    "make": ({"Makefile": "CFLAGS := -O2\nall: x\n\nbench: x\n\t./x\n"}, "make bench --jobs ${jobs}"),
+    "script": (
+        {
+            "broken.py": "def (:\n",
+            "work.py": "import click\n@click.option('--threads')\ndef f(): ...\nif __name__ == '__main__':\n    f()\n",
+        },
+        "python3 work.py --threads ${threads}",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PROJECTS)
+def test_init_proposes_what_fits_the_folder(lynceus, here: Path, kind: str) -> None:
+    files, command = PROJECTS[kind]
+    for name, text in files.items():
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).write_text(text)
+    code, out, _ = lynceus("init", "new.yaml", "-y")
+    job = yaml.safe_load((here / "new.yaml").read_text())
+    assert (code, "the job file starts from that" in out) == (0, True)
+    assert " ".join(job["run"]).endswith(command)
+    assert lynceus("check", "new.yaml")[0] == 0
+
+
+def test_proposed_answers_can_all_be_changed(here: Path) -> None:
+    (here / "Makefile").write_text("run:\n\techo\n")
+    command = [sys.executable, "-m", "lynceus.cli", "init", "new.yaml"]
+    kept = subprocess.run(command, cwd=here, input="\n" * 7, text=True, capture_output=True, check=True)
+    assert "keeps: jobs=1, 2, 4, 8" in kept.stdout
+    job = yaml.safe_load((here / "new.yaml").read_text())
+    assert (job["run"], job["price"]) == (["make", "run", "--jobs", "${jobs}"], "0.05 * jobs")
+    answers = "mine\nlevel=1..3\n\n\n\n\n\n"
+    subprocess.run([*command, "--force"], cwd=here, input=answers, text=True, capture_output=True, check=True)
+    job = yaml.safe_load((here / "new.yaml").read_text())
+    assert (job["name"], job["run"]) == ("mine", ["python3", "job.py", "--level", "${level}"])
+
+
+def test_options_win_over_what_is_found(lynceus, here: Path) -> None:
+    (here / "Makefile").write_text("run:\n\techo\n")
+    assert lynceus("init", "new.yaml", "-y", "-p", "n=1, 2", "--command", "go ${n}")[0] == 0
+    assert yaml.safe_load((here / "new.yaml").read_text())["run"] == ["go", "${n}"]

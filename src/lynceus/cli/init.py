@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 def init(
     file: Annotated[Path, typer.Argument(help="The job file to write.")] = Path("job.yaml"),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; take the answers from the options.")] = False,
-    name: Annotated[str, typer.Option(help="The name of the study.")] = "my-job",
+    name: Annotated[str | None, typer.Option(help="The name of the study.")] = None,
     command: Annotated[str, typer.Option(help="The command of the job; ${name} stands for a parameter.")] = "",
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="A parameter: 'threads=1, 2, 4' or 'level=1..9'.")
     ] = None,
     price: Annotated[str, typer.Option(help="Dollars per hour: a number or an expression over parameters.")] = "",
-    deadline: Annotated[str, typer.Option(help="The longest that a production run may take.")] = "10m",
-    budget: Annotated[str, typer.Option(help="Dollars for the whole search.")] = "1 USD",
+    deadline: Annotated[str | None, typer.Option(help="The longest that a production run may take.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Dollars for the whole search.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     template: Annotated[
         str | None,
@@ -36,8 +36,12 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Write a commented job file from a few questions, or from a template."""
-    from lynceus.jobfile.init_template import Answers, job_template, named_template
+    """Write a commented job file from a few questions, or from a template.
+
+    Looks into the folder first: for a Spark, PyTorch or dbt project, a Makefile, or a Python program with options, it proposes a command
+    and parameters.
+    """
+    from lynceus.jobfile.init_template import Answers, job_template
     from lynceus.jobfile.job import Job
     from lynceus.jobfile.prepared_study import prepare
 
@@ -45,27 +49,50 @@ def init(
         raise InputError(f"{file}: the file exists already; choose another name, or replace it with --force.")
 
     if template is not None:
-        if command or parameter or price:
-            raise InputError(
-                "--template is a whole job file; leave out --command, --parameter and --price, and edit the file."
-            )
-        text = named_template(template, None if name == "my-job" else name)
-        Job.parse(text, file.resolve().parent, str(file))
-        write_file(file, text.encode())
-        echo(f"Wrote {file}. Edit model, prices and limits, then run: lynceus check {file}, and: lynceus run {file}")
+        _write_template(file, template, name, alone=not (command or parameter or price))
         return
 
     def check(answers: Answers) -> None:
         prepare(Job.parse(job_template(answers), file.resolve().parent, str(file)))
 
-    parameters = dict(_parameter(text) for text in parameter or ["threads=1, 2, 4", "level=1..9"])
-    answers = Answers(name, command, parameters, price or _default_price(parameters), deadline, budget)
+    proposed = _proposal(file) if not command and not parameter else Answers()
+    parameters = dict(_parameter(text) for text in parameter) if parameter else dict(proposed.parameters)
+    price_text = price or (proposed.price if proposed.command else _default_price(parameters))
+    given = {"name": name, "command": command, "deadline": deadline, "budget": budget}
+    chosen = {field: value for field, value in given.items() if value}
+    answers = replace(proposed, parameters=parameters, price=price_text, **chosen)
     if yes:
         check(answers)
     else:
-        answers = _ask(answers, check, ask_parameters=not parameter, price=price)
+        answers = _ask(answers, check, ask_parameters=not parameter, price=price, proposed=proposed)
     write_file(file, job_template(answers).encode())
     echo(f"Wrote {file}. Check it, then run: lynceus plan {file}, and: lynceus run {file}")
+
+
+def _write_template(file: Path, template: str, name: str | None, *, alone: bool) -> None:
+    from lynceus.jobfile.init_template import named_template
+    from lynceus.jobfile.job import Job
+
+    if not alone:
+        raise InputError(
+            "--template is a whole job file; leave out --command, --parameter and --price, and edit the file."
+        )
+    text = named_template(template, name)
+    Job.parse(text, file.resolve().parent, str(file))
+    write_file(file, text.encode())
+    echo(f"Wrote {file}. Edit model, prices and limits, then run: lynceus check {file}, and: lynceus run {file}")
+
+
+def _proposal(file: Path) -> Answers:
+    """Answers that fit the folder of the job file; what was found there is said."""
+    from lynceus.jobfile.init_template import Answers
+    from lynceus.jobfile.project_look import look
+
+    found = look(file.resolve().parent)
+    if found is None:
+        return Answers()
+    echo(f"This folder has {found.found}; the job file starts from that.")
+    return found.answers
 
 
 def _parameter(text: str) -> tuple[str, str]:
@@ -86,8 +113,13 @@ def _default_price(parameters: dict[str, str]) -> str:
     return "0.05"
 
 
-def _ask(answers: Answers, check: Callable[[Answers], None], *, ask_parameters: bool, price: str) -> Answers:
-    """Ask one question after the other; an answer that `check` refuses is asked for again, and the others are kept."""
+def _ask(
+    answers: Answers, check: Callable[[Answers], None], *, ask_parameters: bool, price: str, proposed: Answers
+) -> Answers:
+    """Ask one question after the other; an answer that `check` refuses is asked for again, and the others are kept.
+
+    A proposed command and its price are offered as long as its parameters are kept.
+    """
     from lynceus.jobfile.init_template import default_command
 
     def ask(answers: Answers, field: str, question: str, default: str) -> Answers:
@@ -103,6 +135,10 @@ def _ask(answers: Answers, check: Callable[[Answers], None], *, ask_parameters: 
     answers = ask(answers, "name", "Name of the job", answers.name)
     if ask_parameters:
         answers = _ask_parameters(answers, check)
+    if proposed.command and dict(answers.parameters) == dict(proposed.parameters):
+        price = price or proposed.price
+    elif command == proposed.command:
+        command = ""
     command = command or default_command(answers.parameters)
     answers = ask(answers, "command", "Command (${name} stands for a value)", command)
     answers = ask(answers, "price", "Dollars per hour (a number or an expression)", price or answers.price)
@@ -112,7 +148,9 @@ def _ask(answers: Answers, check: Callable[[Answers], None], *, ask_parameters: 
 
 def _ask_parameters(answers: Answers, check: Callable[[Answers], None]) -> Answers:
     """Ask for parameters until an empty line; without any, those of `answers` stay."""
+    kept = "; ".join(f"{name}={values}" for name, values in answers.parameters.items())
     echo("Parameters, one per line: 'threads=1, 2, 4' or 'level=1..9'; end with an empty line.")
+    echo(f"An empty line at once keeps: {kept}")
     asked: dict[str, str] = {}
     while text := typer.prompt(f"Parameter {len(asked) + 1}", default="", show_default=False):
         try:
