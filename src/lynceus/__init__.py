@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lynceus.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from lynceus.analysis.at_input import best_for_input as best_for_input
     from lynceus.analysis.time_estimator import time_estimator as time_estimator
     from lynceus.client.client import Client as Client
     from lynceus.client.remote import RemoteStudy as RemoteStudy
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from lynceus.problem.billing import Billing as Billing
     from lynceus.problem.budget import Budget as Budget
     from lynceus.problem.future_use import FutureUse as FutureUse
+    from lynceus.problem.job_input import JobInput as JobInput
     from lynceus.problem.objective import Constraint as Constraint
     from lynceus.problem.objective import Objective as Objective
     from lynceus.problem.problem import Problem as Problem
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from lynceus.trial.trial import TrialSummary as TrialSummary
 
 _HOMES = {
+    "analysis.at_input": ("best_for_input",),
     "analysis.time_estimator": ("time_estimator",),
     "client.client": ("Client",),
     "client.remote": ("RemoteStudy",),
@@ -62,6 +65,7 @@ _HOMES = {
     "library.load_study": ("load_study",),
     "policy": ("Policy", "Recommendation", "RetryRules", "preset"),
     "problem": ("Baseline", "Budget", "FutureUse", "Objective", "Constraint", "Problem", "Billing"),
+    "problem.job_input": ("JobInput",),
     "space": ("Categorical", "Computed", "Float", "Integer", "Joined", "Mapped", "Ordinal", "Space"),
     "study.stored": ("open_study",),
     "study.create": ("create_study",),
@@ -85,6 +89,7 @@ __all__ = [
     "InfrastructureError",
     "InputError",
     "Integer",
+    "JobInput",
     "Joined",
     "LynceusError",
     "Mapped",
@@ -101,6 +106,7 @@ __all__ = [
     "Trial",
     "TrialState",
     "TrialSummary",
+    "best_for_input",
     "create_study",
     "load_study",
     "open_study",

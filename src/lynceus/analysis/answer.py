@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from lynceus.analysis.input_growth import check_again
 from lynceus.analysis.limit_chances import LimitChance, limit_chances
 from lynceus.analysis.predictions import explaining_policy, hypothetical_policy, predict
 from lynceus.analysis.savings import (
@@ -29,6 +30,7 @@ from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_duration, format_money
 from lynceus.trial.incumbents import representative
 from lynceus.trial.outcome import End, Observations
+from lynceus.trial.present_input import present_runs
 
 _ENDS = (0.1, 0.9)
 """The ends of an interval of 80 %, as shares of the probability."""
@@ -101,6 +103,8 @@ class Answer:
     """What the search has cost."""
     trials: int
     stopped_early: int
+    check_again: str | None = None
+    """At which size of the input the answer must be checked again; None where the job does not say what runs read."""
 
 
 def answer(context: StudyContext, problem: Problem | None = None) -> Answer | None:
@@ -114,8 +118,9 @@ def answer(context: StudyContext, problem: Problem | None = None) -> Answer | No
     found = recommend(problem, hypothetical_policy(study), known, seed=study.seed)
     if found is None:
         return None
-    run = representative(study.observations, found.row)
-    finished = [seen for seen in study.observations if seen.row == found.row and seen.outcome.end is End.FINISHED]
+    here = present_runs(problem, study.observations)
+    run = representative(here, found.row)
+    finished = [seen for seen in here if seen.row == found.row and seen.outcome.end is End.FINISHED]
     feasible = [problem.meets_constraints(seen.row, seen.outcome.seconds, seen.outcome.metrics) for seen in finished]
     baseline = _baseline_cost(problem, policy, known, study.seed)
     uses = counted_uses(problem, future_use(problem, policy))
@@ -149,6 +154,7 @@ def answer(context: StudyContext, problem: Problem | None = None) -> Answer | No
         spent_usd=study.spent_usd,
         trials=len(study.observations),
         stopped_early=sum(seen.outcome.end is End.TIMEOUT for seen in study.observations),
+        check_again=check_again(problem, study.observations, found.row),
     )
 
 

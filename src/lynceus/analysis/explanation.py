@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lynceus.analysis.at_input import InputChoice, curve_over_size
 from lynceus.analysis.candidates import Candidate, candidates
 from lynceus.analysis.importance import Importance, importance
 from lynceus.analysis.infeasibility import Infeasibility, infeasibility
@@ -43,6 +44,8 @@ class Explanation:
     rank_agreement: list[RankAgreement]
     infeasible: Infeasibility | None
     """Which limit fails and by how much, when no configuration is known to meet every one; None when one is."""
+    over_input_size: list[InputChoice]
+    """The predicted answer over the size of the input; empty where the job does not say how much runs read."""
 
 
 def explain(context: StudyContext, most: int = 5) -> Explanation:
@@ -61,6 +64,7 @@ def explain(context: StudyContext, most: int = 5) -> Explanation:
         importance(problem, policy, known, seed=study.seed),
         rank_agreements(problem, known),
         None if _has_answer(study, policy, known) else infeasibility(context),
+        curve_over_size(study),
     )
 
 

@@ -13,6 +13,7 @@ from lynceus.policy.recommendation import answering_policy, best_configuration, 
 from lynceus.study.view import StudyView, conclusive
 from lynceus.trial.incumbents import representative
 from lynceus.trial.outcome import Observations
+from lynceus.trial.present_input import present_runs
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class StudyContext:
         found = best_configuration(study.problem, policy, self.known, seed=study.seed)
         if found is None:
             return None
-        seen = representative(study.observations, found.row)
+        seen = representative(present_runs(study.problem, study.observations), found.row)
         number = None if seen is None else seen.order.number
         short = None if found.reaches_confidence else shortfall_text(study.problem, found.row, found.probability)
         return Best(found.row, found.value, found.cost_usd, number, short)

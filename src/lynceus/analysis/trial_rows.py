@@ -12,6 +12,7 @@ from typing import Any
 
 from lynceus.problem.problem import Problem
 from lynceus.study.view import StudyView
+from lynceus.trial.order import Order
 from lynceus.trial.outcome import End, Observation, Outcome
 from lynceus.trial.record import OpenRun
 from lynceus.trial.trial import STATES, TrialState
@@ -53,6 +54,8 @@ class TrialRow:
     """When it was started, UTC in ISO 8601, as the storage's clock told; None if that is not known, as for imported ones."""
     ended: str | None = None
     """When its end was recorded; None while it runs."""
+    input: Mapping[str, float | str] | None = None
+    """What it read, where the job says so: `{"size": 120000000000.0}`."""
     peak_memory_bytes: float | None = None
     """The most memory that it held; this and the next three are None where no supervisor measured them."""
     cpus_used: float | None = None
@@ -85,7 +88,7 @@ def trial_row(problem: Problem, trial: Observation | OpenRun) -> TrialRow:
     )
     if isinstance(trial, OpenRun):
         started_s = trial.ordered_s if trial.launched_s is None else trial.launched_s
-        return TrialRow(*known, str(TrialState.RUNNING), started=_moment(started_s))
+        return TrialRow(*known, str(TrialState.RUNNING), started=_moment(started_s), input=_input(order))
     outcome, row = trial.outcome, trial.row
     done = outcome.end is End.FINISHED
     return TrialRow(
@@ -101,8 +104,13 @@ def trial_row(problem: Problem, trial: Observation | OpenRun) -> TrialRow:
         outcome.detail,
         _moment(trial.started_s),
         _moment(trial.ended_s),
+        _input(order),
         *used(outcome).values(),
     )
+
+
+def _input(order: Order) -> dict[str, float | str] | None:
+    return None if order.input is None else order.input.record()
 
 
 def objective_value(problem: Problem, seen: Observation) -> float | None:
@@ -139,18 +147,21 @@ def _moment(since_epoch_s: float | None) -> str | None:
 
 
 def flat_rows(study: StudyView) -> list[dict[str, Any]]:
-    """All trials with one column per parameter (`params_…`) and metric (`metrics_…`), the same columns in every row."""
+    """All trials with one column per parameter (`params_…`), metric (`metrics_…`) and number of the input (`input_…`), the same in every
+    row."""
     rows = [asdict(row) for row in trial_rows(study.problem, all_trials(study))]
     metrics = sorted({name for row in rows for name in row["metrics"]})
+    inputs = sorted({name for row in rows for name in row["input"] or ()})
     names = [parameter.name for parameter in study.problem.space.parameters]
     flat = []
     for row in rows:
-        params, reported = row.pop("params"), row.pop("metrics")
+        params, reported, read = row.pop("params"), row.pop("metrics"), row.pop("input") or {}
         flat.append(
             {"number": row.pop("number"), "state": row.pop("state")}
             | {f"params_{name}": params.get(name) for name in names}
             | row
             | {f"metrics_{name}": reported.get(name) for name in metrics}
+            | {f"input_{name}": read.get(name) for name in inputs}
         )
     return flat
 

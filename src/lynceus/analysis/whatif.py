@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lynceus.analysis.at_input import InputAnswer, answer_at_input
 from lynceus.analysis.pareto import Point, cost_time_front, without_deadline
 from lynceus.analysis.predictions import hypothetical_policy, predict, predicted_objective, predicted_times
 from lynceus.analysis.study_context import StudyContext
@@ -16,6 +17,7 @@ from lynceus.models.state import State
 from lynceus.policy.answer import BestBelieved, BestSeen
 from lynceus.policy.policy import Policy
 from lynceus.policy.recommendation import recommend, runs_decide
+from lynceus.problem.job_input import JobInput
 from lynceus.problem.objective import Constraint
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_duration
@@ -68,6 +70,8 @@ class WhatIfs:
     study: str
     answers: list[WhatIf]
     front: list[Point]
+    inputs: list[InputAnswer]
+    """The answer for each input that was asked about, run or not."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +82,12 @@ class Case:
     problem: Problem
 
 
-def whatifs(context: StudyContext, cases: Sequence[Case]) -> WhatIfs:
-    """The answers to several changed problems."""
+def whatifs(context: StudyContext, cases: Sequence[Case], inputs: Sequence[JobInput] = ()) -> WhatIfs:
+    """The answers to several changed problems, and for several inputs."""
     study, known, policy = context.study, context.known, hypothetical_policy(context.study)
     answers = [whatif(case.problem, policy, known, label=case.label, seed=study.seed) for case in cases]
-    return WhatIfs(study.name, answers, cost_time_front(study.problem, known))
+    found = [one for each in inputs if (one := answer_at_input(context, each)) is not None]
+    return WhatIfs(study.name, answers, cost_time_front(study.problem, known), found)
 
 
 def unchanged(problem: Problem) -> Case:

@@ -9,6 +9,7 @@ import typer
 
 from lynceus.cli import exit_codes
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
+from lynceus.cli.at_input import best_for_input
 from lynceus.cli.output import (
     Output,
     OutputOption,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 def best(
     study: StudyArgument = None,
     deadline: Annotated[str | None, typer.Option(help="The answer for another deadline, such as 30m.")] = None,
+    input: Annotated[
+        str | None, typer.Option(help="The answer for another input, run or not: 240GB, or size=240GB,files=8000.")
+    ] = None,
     storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -52,6 +56,9 @@ def best(
     if deadline is not None:
         problem = with_deadline(problem, parse_duration(deadline, "--deadline"))
     context = study_context(one)
+    if input is not None:
+        best_for_input(context, input, problem, output)
+        return
     found = answer(context, problem)
     if found is None:
         constraints = ", ".join(str(constraint) for constraint in problem.constraints) or "no constraints"
@@ -110,7 +117,8 @@ def _facts(problem: Problem, found: Answer) -> list[tuple[str, str]]:
     search = (
         f"{format_money(found.spent_usd)} for {counted(found.trials, 'trial')}, {found.stopped_early} stopped early"
     )
-    return [*facts, ("search", search)]
+    again = [] if found.check_again is None else [("as the input grows", found.check_again)]
+    return [*facts, *again, ("search", search)]
 
 
 def uses_text(uses: Uses) -> str:

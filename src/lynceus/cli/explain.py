@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
+from lynceus.cli.at_input import print_inputs
 from lynceus.cli.output import Output, OutputOption, console, objective_text, params_text, percent, print_json, safe
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def explain(
     print_importance(out, objective, found.importance)
     print_calibration(out, calibration(one.study.problem, one.study.observations))
     print_rank_agreement(out, found.rank_agreement)
+    print_inputs(out, found.over_input_size)
     if found.approximate is not None:
         out.print(found.approximate, markup=False, style="dim")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
+from lynceus.cli.at_input import print_inputs
 from lynceus.cli.limits import ConstraintOption, given_limits
 from lynceus.cli.output import Output, OutputOption, console, objective_text, params_text, percent, print_json, safe
 
@@ -28,10 +29,15 @@ def whatif(
             help="Other prices: dollars per hour as an expression; 'price' is the present one. May be repeated."
         ),
     ] = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option(help="Other inputs, run or not: 240GB, or size=240GB,files=8000. May be repeated."),
+    ] = None,
     storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the answer for other limits or prices, from the runs that are already paid for, and the front of cost against time."""
+    from lynceus.analysis.at_input import target_input
     from lynceus.analysis.whatif import constraint_cases, deadline_case, price_case, unchanged, whatifs
     from lynceus.library.study_context import study_context
     from lynceus.problem.units import parse_duration
@@ -43,12 +49,13 @@ def whatif(
     cases += [deadline_case(problem, parse_duration(text, "--deadline")) for text in texts]
     cases += constraint_cases(problem, given_limits(one.study, constraint, together=False))
     cases += [price_case(problem, text) for text in price or ()]
-    found = whatifs(study_context(one), cases)
+    found = whatifs(study_context(one), cases, [target_input(one.study, text, "--input") for text in input or ()])
     if output is Output.JSON:
         print_json(found)
         return
     out = console()
     print_answers(out, str(problem.objective), found.answers)
+    print_inputs(out, found.inputs)
     print_front(out, found.front)
 
 

@@ -13,6 +13,7 @@ from lynceus.jobfile.space import price_table, space_of
 from lynceus.problem.baseline import Baseline
 from lynceus.problem.budget import Budget
 from lynceus.problem.data_fraction import Fraction
+from lynceus.problem.job_input import JobInput
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_duration, format_money
@@ -52,7 +53,8 @@ def problem_of(job: Job) -> Problem:
     with job.at("budget"):
         _check_budget(problem)
     future = None if spec.future is None else spec.future.future_use()
-    return replace(_with_baseline(problem, job), future=future, history=job.past or ())
+    given = None if spec.input is None else JobInput.read(spec.input)
+    return replace(_with_baseline(problem, job), future=future, history=job.past or (), input=given)
 
 
 def _with_baseline(problem: Problem, job: Job) -> Problem:

@@ -25,7 +25,7 @@ from lynceus.space.column import Cell
 from lynceus.space.table_file import Table, read_table
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage
-from lynceus.study.past_job import past_job
+from lynceus.trial.past_job import past_job
 
 _TIMES = ("runtime_s", "runtime", "time_s", "time", "seconds", "duration")
 _MOST_JOBS = 20

@@ -24,6 +24,7 @@ _ADOPTABLE = frozenset(
         "baseline",
         "family",
         "future",
+        "input",
         "notify",
         "trial",
     }

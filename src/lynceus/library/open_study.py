@@ -18,6 +18,7 @@ from lynceus.storage.sql.storage import Storage, StudyExistsError, fingerprint
 from lynceus.study.study import Study
 from lynceus.study.view import StudyView
 from lynceus.trial.limit_change import present_problem
+from lynceus.trial.present_input import present_runs
 
 
 class JobEdits(enum.Enum):
@@ -103,7 +104,15 @@ def create_or_open(prepared: PreparedStudy, storage: str | None, *, seed: int | 
         except StudyExistsError:
             pass  # another process was first
     record, note = adopt_changes(opened, opened.load_study(job.name), job)
-    return _closing(replace(open_record(opened, record), note=note))
+    one = _closing(replace(open_record(opened, record), note=note))
+    _search_on_new_input(one.study)
+    return one
+
+
+def _search_on_new_input(study: Study) -> None:
+    """Go on with a search that is over, where the job reads another input by now: its answer was for the former one."""
+    if study.over and study.observations and not present_runs(study.problem, study.observations):
+        study.resume()
 
 
 def _study(prepared: PreparedStudy, record: StudyRecord, storage: Storage) -> Study:

@@ -20,6 +20,7 @@ from lynceus.policy.deciding_repeats import deciding_repeat
 from lynceus.policy.likely_failures import with_chance_to_fail
 from lynceus.policy.limit_changes import under_present_limits
 from lynceus.policy.orders import ROUNDING, affordable_seconds, order_for
+from lynceus.policy.other_inputs import search_here
 from lynceus.policy.policy import Policy
 from lynceus.policy.reopened_rows import with_reopened_rows
 from lynceus.policy.retries import RetryRules, on_demand_move, pause_reason, with_retries
@@ -76,14 +77,17 @@ def next_step(
     observations = under_present_limits(
         with_retries(record.observations, rules, record.resumed_at), record.limit_changes
     )
+    here = search_here(whole, policy, observations, record.resumed_at)
+    whole, policy, observations = here.problem, here.policy, here.observations
     decision, queue = _search_step(whole, policy, rules, record, observations, seed, elapsed_s, slots)
     if isinstance(decision, Order) and search_is_over(
-        whole, policy, observations, rules, decision, seed=seed, resumed_at=record.resumed_at
+        whole, policy, observations, rules, decision, seed=seed, resumed_at=here.resumed_at
     ):
         decision = Stopped(StopReason.CONVERGED, repeated_reason(whole, policy, observations, seed=seed))
     if isinstance(decision, Stopped) and not record.open_runs and budget_stop(whole, record.ordered, elapsed_s) is None:
         decision = confirmation(whole, policy, observations, rules, seed=seed) or decision
-    return Step(decision, queue)
+    # Runs on other inputs have numbers, too.
+    return Step(decision if isinstance(decision, Stopped) else replace(decision, number=record.started), queue)
 
 
 def _search_step(

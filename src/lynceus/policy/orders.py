@@ -25,7 +25,7 @@ def order_for(state: State, plan: Plan, timeout_s: float, *, boots: bool | None 
         # timeouts_for rounds in the user's favour by one part in 10⁹; the reservation must not.
         charge = problem.billing.largest_charge(timeout_s, float(problem.price[row]), boots=boots)
         reserved = min(charge, max(float(state.left[0]), 0.0))
-    return Order(state.started, row, timeout_s, reserved, plan, boots)
+    return Order(state.started, row, timeout_s, reserved, plan, boots, problem.input)
 
 
 def affordable_seconds(state: State, slots: int = 1) -> FloatArray:

@@ -23,6 +23,7 @@ from lynceus.problem.formula import PRICE
 from lynceus.problem.future_use import FutureUse
 from lynceus.problem.goal import Goal, ObjectiveKind
 from lynceus.problem.history import PastJob
+from lynceus.problem.job_input import JobInput
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.preemption import Preemption
 from lynceus.problem.run_costs import RunCosts
@@ -63,6 +64,8 @@ class Problem:
     """Declared units of reported metrics: `{"ttft": "ms"}`."""
     history: tuple[PastJob, ...] = ()
     """Runs of earlier jobs to learn from; nothing of them is charged."""
+    input: JobInput | None = None
+    """What runs read from now on; runs on another input tell about it through a model (`lynceus.models.input_size`)."""
 
     def __post_init__(self) -> None:
         for name in ("testable", "answerable"):

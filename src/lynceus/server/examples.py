@@ -23,6 +23,7 @@ _TRIAL_ROW = {
     "detail": "",
     "started": "2026-09-22T02:00:14Z",
     "ended": "2026-09-22T02:05:27Z",
+    "input": {"size": 120000000000.0},
     "peak_memory_bytes": 2147483648.0,
     "cpus_used": 3.4,
     "read_bytes": 734003200.0,
@@ -178,6 +179,7 @@ EXAMPLES: dict[str, Any] = {
             }
         ],
         "front": [{"number": 3, "params": _PARAMS, "runtime_s": 312.5, "cost_usd": 0.0174}],
+        "inputs": [_CHOICE | {"input": {"size": 240000000000.0}, "runtime_interval_s": [480.0, 690.0]}],
     },
     "compare": {"v": 2, "kind": "comparison", "same_objective": True, "sides": [], "parameters": []},
 }

@@ -19,6 +19,7 @@ from lynceus.problem.billing import Billing
 from lynceus.problem.budget import Budget
 from lynceus.problem.future_use import FutureUse
 from lynceus.problem.history import PastJob
+from lynceus.problem.job_input import JobInput
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.space.column import as_column
@@ -48,6 +49,7 @@ def problem_record(problem: Problem) -> dict[str, Any] | None:
     later |= {"history": [one.record() for one in problem.history]} if problem.history else {}
     later |= {"future": asdict(problem.future)} if problem.future is not None else {}
     later |= {"units": dict(problem.units)} if problem.units else {}
+    later |= {"input": problem.input.record()} if problem.input is not None else {}
     return {
         "v": VERSION,
         "space": {
@@ -95,6 +97,7 @@ def problem_of_record(record: Mapping[str, Any]) -> Problem:
         future=None if future is None else FutureUse(**future),
         units=record.get("units", {}),
         history=tuple(map(PastJob.of_record, record.get("history", ()))),
+        input=JobInput.of_record(record.get("input")),
     )
 
 

@@ -3,7 +3,7 @@
 Version 1. A field that is absent or null has no value (a number that is not known); the text "inf" is infinity. Nothing but facts:
 no class names, no pickles. A reader of a later version reads every earlier one.
 
-    order    {"v": 1, "number", "row", "cap_s", "reserved_usd", "boots", "plan": {"row", "why", "stoppable", "score", "gain",
+    order    {"v": 1, "number", "row", "cap_s", "reserved_usd", "boots", "input": {…}, "plan": {"row", "why", "stoppable", "score", "gain",
               "best_gain", "best_rate", "chance_rate", "probability", "usd", "path": […], "expected": {"form", "mean": […], "std": […]}}}
     outcome  {"v": 1, "end", "seconds", "charged_usd", "metrics": {…}, "trace": [[seconds, progress], …], "reason", "detail",
               "usage": {"peak_memory_bytes", "cpu_s", "read_bytes", "written_bytes"}, "oracle_s"}
@@ -22,6 +22,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lynceus.errors import InfrastructureError, InputError
+from lynceus.problem.job_input import JobInput
 from lynceus.problem.objective import Constraint
 from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Expected, Order, Plan, Purpose
@@ -130,6 +131,7 @@ def order_record(order: Order) -> Json:
         "cap_s": _out(order.timeout_s),
         "reserved_usd": _out(order.reserved_usd),
         "boots": order.boots,
+        **({} if order.input is None else {"input": order.input.record()}),
         "plan": thought,
     }
 
@@ -152,7 +154,8 @@ def order_of(record: Mapping[str, Any]) -> Order:
         purpose=_purpose(thought),
     )
     number, row = _whole(record["number"]), _whole(record["row"])
-    return Order(number, row, _in(record["cap_s"]), _in(record["reserved_usd"]), plan, bool(record["boots"]))
+    timeout_s, reserved_usd, boots = _in(record["cap_s"]), _in(record["reserved_usd"]), bool(record["boots"])
+    return Order(number, row, timeout_s, reserved_usd, plan, boots, JobInput.of_record(record.get("input")))
 
 
 _FORMER_PURPOSES = {

@@ -20,16 +20,17 @@ from lynceus.problem.budget import Budget
 from lynceus.problem.future_use import FutureUse
 from lynceus.problem.goal import refuse_price
 from lynceus.problem.history import PastJob
+from lynceus.problem.job_input import JobInput
 from lynceus.problem.metric_units import Unit
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_money
 from lynceus.space.table import Space
 from lynceus.storage.serialization import check_seed
-from lynceus.study.past_job import past_job
 from lynceus.study.recorded import RecordedStudy
 from lynceus.study.study import Study
 from lynceus.study.view import StudyView
+from lynceus.trial.past_job import past_job
 
 if TYPE_CHECKING:
     from lynceus.storage.sql.storage import Storage
@@ -52,6 +53,7 @@ def create_study(
     future: FutureUse | Mapping[str, Any] | None = None,
     metrics: Mapping[str, Mapping[str, str]] | None = None,
     history: Sequence[PastJob | StudyView] = (),
+    input: JobInput | Mapping[str, Any] | str | None = None,
 ) -> Study:
     """A new study, in memory or in a storage such as `sqlite:///lynceus.db`.
 
@@ -60,14 +62,13 @@ def create_study(
     `baseline` is the configuration used until now: `{"nodes": 4}`, `{"config": {"nodes": 4}, "runtime": "41m"}`, or with `"measure": True`
     the first trial. `metrics` declares units, in which limits may be written: `{"p99": {"unit": "ms"}}`. `future` says
     how often the result will be used: `{"runs": 100}` or `{"per_month": 30, "months": 6}`. `history` are earlier studies to learn from,
-    also of other spaces (docs/history.md); nothing of them is charged.
+    also of other spaces (docs/history.md); nothing of them is charged. `input` is what runs read, `"120 GB"` (docs/input-size.md).
     """
     expect(billing, (Billing, NoneType), "billing", "a Billing, for example Billing(boot_s=60),")
     expect(policy, (str, Policy), "policy", "a name such as 'lynceus', or a Policy,")
     expect(seed, Integral, "seed", "a whole number such as 7")
-    expect(study_name, str, "study_name", "a text")
-    expect(load_if_exists, bool, "load_if_exists", "True or False")
     expect(retry_rules, (RetryRules, NoneType), "retry_rules", "RetryRules")
+    _check_place(study_name, load_if_exists)
     check_seed(int(seed))
     problem = replace(
         _problem(space, objective, constraints, metrics),
@@ -75,6 +76,7 @@ def create_study(
         billing=billing or Billing(),
         baseline=None if baseline is None else Baseline.read(space, baseline),
         future=None if future is None else FutureUse.read(future),
+        input=None if input is None else JobInput.read(input),
     )
     problem, chosen = _with_history(problem, policy if isinstance(policy, Policy) else preset(policy), history)
     if storage is None:
@@ -84,6 +86,12 @@ def create_study(
     return open_study(
         storage, study_name, problem, chosen, seed=seed, load_if_exists=load_if_exists, retry_rules=retry_rules
     )
+
+
+def _check_place(study_name: object, load_if_exists: object) -> None:
+    """Where the study is kept and found again."""
+    expect(study_name, str, "study_name", "a text")
+    expect(load_if_exists, bool, "load_if_exists", "True or False")
 
 
 def _problem(

@@ -50,7 +50,7 @@ def imported(
             raise InputError("add_trial: a run of 0 seconds came; give the measured running time.")
         plan = Plan(row, why="imported", stoppable=False, purpose=Purpose.IMPORT)
         timeout_s = math.inf if seconds is None or str(one.state) != TrialState.TIMEOUT else seconds
-        order = Order(place, row, timeout_s, 0.0, plan)
+        order = Order(place, row, timeout_s, 0.0, plan, input=problem.input)
         outcome = told_outcome(
             problem,
             order,

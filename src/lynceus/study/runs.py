@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lynceus.errors import InputError
 from lynceus.policy.next_step import observe
@@ -12,6 +13,7 @@ from lynceus.problem.problem import Problem
 from lynceus.storage.journal import Journal
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation, Outcome, accounted
+from lynceus.trial.present_input import present_runs
 from lynceus.trial.record import OpenRun, RequestedState
 
 
@@ -63,8 +65,10 @@ class StudyRuns:
                     if seen.order.number == order.number:
                         return seen
             observations = with_retries(record.observations, self._rules, record.resumed_at)
-            problem = self._problem()
-            observation = observe(problem, self._policy, observations, order, accounted(order, outcome))
+            problem = replace(self._problem(), input=order.input)
+            observation = observe(
+                problem, self._policy, present_runs(problem, observations), order, accounted(order, outcome)
+            )
             if not journal.settled(observation, problem.space.point(order.row)):
                 raise TakenOverError(
                     f"trial {order.number} was taken over by another worker, which will tell how it went; nothing was changed."

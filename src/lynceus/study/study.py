@@ -6,11 +6,13 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from lynceus.errors import InputError, OverrunWarning, expect
 from lynceus.executors.interface import Clock, WallClock
 from lynceus.policy.policy import Policy
 from lynceus.policy.retries import RetryRules, with_retries
+from lynceus.problem.job_input import JobInput
 from lynceus.problem.objective import Constraint
 from lynceus.problem.problem import Problem
 from lynceus.storage.journal import Journal
@@ -210,17 +212,22 @@ class Study(StudyView):
         state: TrialState | str = TrialState.COMPLETE,
         reason: FailureReason | str | None = None,
         detail: str = "",
+        input: JobInput | Mapping[str, object] | str | None = None,
     ) -> None:
-        """A past run as free knowledge: nothing is charged, nothing is run. A stopped run tells that its time is longer."""
-        self.add_trials([PastRun(params, runtime, metrics or {}, state, reason, detail)])
+        """A past run as free knowledge: nothing is charged, nothing is run. A stopped run tells that its time is longer.
 
-    def add_trials(self, past: Iterable[Past]) -> None:
+        `input` is what it read, if not the present one.
+        """
+        self.add_trials([PastRun(params, runtime, metrics or {}, state, reason, detail)], input=input)
+
+    def add_trials(self, past: Iterable[Past], *, input: JobInput | Mapping[str, object] | str | None = None) -> None:
         """Many past runs at once, as `PastRun`, or finished ones as (configuration, runtime, metrics): all are kept, or none."""
-        space = self.problem.space
+        problem = self.problem if input is None else replace(self.problem, input=JobInput.read(input))
+        space = problem.space
         with self._journal.exclusive():
             record = self.record
             known = with_retries(record.observations, self.retry_rules, record.resumed_at)
-            found = imported(self.problem, self.policy, known, record.started, past)
+            found = imported(problem, self.policy, known, record.started, past)
             self._journal.imported(found, [space.point(seen.row) for seen in found])
 
     def optimize(self, objective: Callable[[Trial], float | Mapping[str, float]], n_trials: int | None = None) -> None:

@@ -19,6 +19,7 @@ from lynceus.study.recorded import RecordedStudy
 from lynceus.trial.incumbents import median_runs, representative
 from lynceus.trial.limit_change import present_problem
 from lynceus.trial.outcome import End, Observations
+from lynceus.trial.present_input import present_runs
 from lynceus.trial.record import Record
 from lynceus.trial.trial import TrialSummary, open_trial, summary_of
 
@@ -91,7 +92,7 @@ class StudyView(RecordedStudy):
     @property
     def best_trial(self) -> TrialSummary:
         """The run that represents the best configuration: its only one, or the median of several."""
-        seen = representative(self.observations, self._best().row)
+        seen = representative(present_runs(self.problem, self.observations), self._best().row)
         if seen is None:
             raise InputError(
                 f"study {self.name!r}: the best configuration is predicted and was not run, so no trial stands for it; see recommend()."
@@ -144,7 +145,8 @@ class StudyView(RecordedStudy):
 
 
 def conclusive(study: StudyView) -> Observations:
-    """The observations that conclusions rest on: failures by the retry rules, and repeated configurations as their median run, unless
-    the policy itself weighs the runs of a configuration."""
+    """The observations that conclusions rest on: those on the present input, failures by the retry rules, and repeated configurations as
+    their median run, unless the policy itself weighs the runs of a configuration."""
     known = with_retries(study.observations, study.retry_rules, study.record.resumed_at)
+    known = present_runs(study.problem, known)
     return known if isinstance(study.policy.answer, BestBelieved) else median_runs(known)

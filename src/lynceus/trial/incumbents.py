@@ -9,6 +9,7 @@ from statistics import median_high, median_low
 
 from lynceus.problem.problem import Problem
 from lynceus.trial.outcome import End, Observation, Observations
+from lynceus.trial.present_input import on_present_input, present_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Incumbent:
 def incumbent(problem: Problem, observations: Observations) -> Incumbent | None:
     """The best configuration; None while no run keeps every constraint."""
     best: Incumbent | None = None
-    for seen in median_runs(observations):
+    for seen in median_runs(present_runs(problem, observations)):
         if seen.outcome.end is End.FINISHED:
             value = problem.answer_value(seen.row, seen.outcome.seconds, seen.outcome.metrics)
             if value is not None and (best is None or value < best.value):
@@ -57,7 +58,7 @@ class IncumbentTrail:
 
     def add(self, seen: Observation) -> Incumbent | None:
         """The incumbent after one more settled trial."""
-        if seen.outcome.end is End.FAILED:
+        if seen.outcome.end is End.FAILED or not on_present_input(self.problem, seen):
             return self.best
         row, same = seen.row, self._runs.setdefault(seen.row, [])
         same.append(seen)

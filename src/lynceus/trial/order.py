@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from lynceus.problem.job_input import JobInput
+
 
 @dataclass(frozen=True, slots=True)
 class Expected:
@@ -82,3 +84,5 @@ class Order:
     plan: Plan
     boots: bool = True
     """Whether machines are booted for this run (and charged)."""
+    input: JobInput | None = None
+    """What it reads; None where the job does not say."""

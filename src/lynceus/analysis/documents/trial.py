@@ -34,6 +34,7 @@ def trial_document(
         "trials": study.record.started,
         **to_json(ordered_run(problem, record.order)),
         "boots": record.order.boots,
+        "input": None if record.order.input is None else record.order.input.record(),
         "ordered_s": record.ordered_s,
         "launched_s": record.launched_s,
         "heartbeat_s": record.heartbeat_s,

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from lynceus.jobfile.sections.budget import BillingSection, BudgetSection
 from lynceus.jobfile.sections.executor import ExecutorSection
 from lynceus.jobfile.sections.history import History, checked
+from lynceus.jobfile.sections.input import InputSection
 from lynceus.jobfile.sections.metrics import MetricSection
 from lynceus.jobfile.sections.notify import NotifySection
 from lynceus.jobfile.sections.resources import ResourcesSection
@@ -98,6 +99,10 @@ class JobFile(Section):
     )
     family: str | None = Field(
         default=None, description="jobs of one family are relatives: history: auto learns from their studies"
+    )
+    input: InputSection | None = Field(
+        default=None,
+        description="what runs read from now on: {size: 120 GB}, further numbers, names; the model learns how time grows with it",
     )
     history: History | None = Field(
         default=None, description="earlier jobs to learn from: auto, or a list of studies and files"

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request, Response
 
 from lynceus.analysis.answer import answer
+from lynceus.analysis.at_input import answer_at_input, target_input
 from lynceus.analysis.contour import contour
 from lynceus.analysis.documents.comparison import comparison_document
 from lynceus.analysis.documents.insight import explanation_document, insight_document
@@ -133,8 +134,16 @@ async def best(
     deadline: Annotated[
         str | None, Query(max_length=30, description="answer for this deadline", examples=["30m"])
     ] = None,
+    input: Annotated[
+        str | None,
+        Query(max_length=300, description="predict the answer for this input, run or not", examples=["240GB"]),
+    ] = None,
 ) -> Document | None:
     """The recommended configuration with its command line, its cost and its saving; null if none meets the constraints."""
+    if input is not None:
+        return await _cached(
+            request, name, f"best at {deadline} {input!r}", lambda context: _best_at(context, input, deadline)
+        )
     if deadline is None:
         return await _cached(request, name, "best", lambda context: to_json(answer(context)))
     seconds = _deadline_s(deadline)
@@ -197,6 +206,10 @@ async def what_if(
             examples=["price * 2"],
         ),
     ] = None,
+    input: Annotated[
+        list[Annotated[StoredText, Query(max_length=300)]] | None,
+        Query(max_length=MAX_CASES, description="other inputs, run or not", examples=[["240GB"]]),
+    ] = None,
 ) -> Document:
     """The answer for other limits or prices, from runs that are already paid for."""
     texts = [part.strip() for part in (deadline or "").split(",") if part.strip()]
@@ -210,10 +223,11 @@ async def what_if(
             new_limits(context.study, [one])
         cases += constraint_cases(problem, limits)
         cases += [] if price is None else [price_case(problem, price)]
-        document: Document = to_json(whatifs(context, cases))
+        inputs = [target_input(context.study, text) for text in input or ()]
+        document: Document = to_json(whatifs(context, cases, inputs))
         return document
 
-    return await _cached(request, name, f"what-if {deadlines} {constraint} {price}", compute)
+    return await _cached(request, name, f"what-if {deadlines} {constraint} {price} {input}", compute)
 
 
 @routes.get(
@@ -266,6 +280,15 @@ async def _cached(request: Request, name: str, kind: str, make: Callable[[StudyC
         return context_of(request).cached(one, kind, lambda: make(one.context()))
 
     return await run_slow(request, compute)
+
+
+def _best_at(context: StudyContext, text: str, deadline: str | None) -> Document:
+    """The answer for an input, perhaps under another deadline."""
+    problem = context.study.problem
+    if deadline is not None:
+        problem = with_deadline(problem, _deadline_s(deadline))
+    document: Document = to_json(answer_at_input(context, target_input(context.study, text), problem))
+    return document
 
 
 def _deadline_s(text: str) -> float:
