@@ -45,8 +45,8 @@ def export(
             "--output",
             "-o",
             metavar=f"[{'|'.join(Target)}]",
-            help="The format: all trials (csv, parquet, json, optuna), the best configuration (shell, env, skypilot, spark), or the best "
-            "server (vllm, skyserve, kubernetes).",
+            help="The format: all trials (csv, parquet, json, optuna), the best configuration (shell, env, skypilot, spark, kubernetes), "
+            "or the best server (vllm, skyserve, kubernetes).",
         ),
     ] = Target.CSV,
     file: Annotated[
@@ -60,7 +60,7 @@ def export(
     ] = None,
     deadline: Annotated[str | None, typer.Option(help="The best configuration for another deadline.")] = None,
     image: Annotated[
-        str | None, typer.Option(help="With --to kubernetes: the container image that has the server.")
+        str | None, typer.Option(help="With --to kubernetes: the container image of the job or server.")
     ] = None,
     storage: StorageOption = None,
 ) -> None:
@@ -139,6 +139,7 @@ def _winner(one: OpenStudy, to: Target, deadline: str | None, image: str | None)
     from lynceus.analysis.answer import answer
     from lynceus.analysis.whatif import with_deadline
     from lynceus.jobfile.deployment_export import kubernetes_manifest, skypilot_service, vllm_arguments
+    from lynceus.jobfile.kubernetes_job import kubernetes_job
     from lynceus.jobfile.winner_export import env_file, shell_line, skypilot_task, spark_defaults
     from lynceus.library.study_context import study_context
     from lynceus.problem.units import parse_duration
@@ -159,6 +160,8 @@ def _winner(one: OpenStudy, to: Target, deadline: str | None, image: str | None)
         Target.SPARK: spark_defaults,
         Target.VLLM: vllm_arguments,
         Target.SKYSERVE: skypilot_service,
-        Target.KUBERNETES: partial(kubernetes_manifest, image=image),
+        Target.KUBERNETES: partial(
+            kubernetes_job if one.prepared.job.spec.serve is None else kubernetes_manifest, image=image
+        ),
     }
     return write[to](one.prepared, found.row, f"{one.name}: {found.cost_basis}").encode()

@@ -19,6 +19,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "slurm": "lynceus.executors.slurm:PLUGIN",
         "ray": "lynceus.executors.ray.executor:PLUGIN",
         "skypilot": "lynceus.executors.skypilot:PLUGIN",
+        "kubernetes": "lynceus.executors.kubernetes:PLUGIN",
     }
 )
 """`module:attribute`, as in an entry point."""

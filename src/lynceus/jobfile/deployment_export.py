@@ -67,13 +67,13 @@ def skypilot_service(prepared: PreparedStudy, row: int, heading: str) -> str:
         "resources": resources,
         **{k: v for k, v in task.items() if k not in ("name", "resources")},
     }
-    return f"# {clean_line(heading)}\n" + _yaml(task)
+    return f"# {clean_line(heading)}\n" + yaml_text(task)
 
 
 def kubernetes_manifest(prepared: PreparedStudy, row: int, heading: str, image: str | None = None) -> str:
     """A Deployment with the command, environment, probe and limits of a configuration, and a Service in front of it."""
     serve, job, params = _serve(prepared), prepared.job, prepared.problem.space.point(row)
-    port, name = served_at(job)["port"], _dns_name(job.name)
+    port, name = served_at(job)["port"], dns_name(job.name)
     variables = [{"name": key, "value": value} for key, value in variables_of(prepared, params).items()]
     references = [{"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}} for key in job.spec.secrets]
     probe = {"httpGet": {"path": fill(serve.ready.path, params), "port": port}}
@@ -87,8 +87,8 @@ def kubernetes_manifest(prepared: PreparedStudy, row: int, heading: str, image: 
         "startupProbe": {**probe, "periodSeconds": _PROBE_S, "failureThreshold": patience},
         "readinessProbe": {**probe, "periodSeconds": _PROBE_S},
     }
-    if limits := _limits(prepared, row, params):
-        container["resources"] = {"limits": limits}
+    if amounts := limits(prepared, row, params):
+        container["resources"] = {"limits": amounts}
     labels = {"app": name}
     deployment = {
         "apiVersion": "apps/v1",
@@ -106,7 +106,7 @@ def kubernetes_manifest(prepared: PreparedStudy, row: int, heading: str, image: 
         "metadata": {"name": name, "labels": dict(labels)},
         "spec": {"selector": dict(labels), "ports": [{"port": 80, "targetPort": port}]},
     }
-    return f"# {clean_line(heading)}\n{_yaml(deployment)}---\n{_yaml(service)}"
+    return f"# {clean_line(heading)}\n{yaml_text(deployment)}---\n{yaml_text(service)}"
 
 
 def gpus(params: Mapping[str, object]) -> tuple[int, str]:
@@ -159,32 +159,34 @@ def _image(prepared: PreparedStudy, row: int) -> str:
     return found
 
 
-def _limits(prepared: PreparedStudy, row: int, params: Mapping[str, object]) -> dict[str, str]:
-    limits = {}
+def limits(prepared: PreparedStudy, row: int, params: Mapping[str, object]) -> dict[str, str]:
+    """CPUs, memory and GPUs of a configuration, as Kubernetes reads them."""
+    found = {}
     if prepared.cpus is not None:
-        limits["cpu"] = f"{prepared.cpus[row]:g}"
+        found["cpu"] = f"{prepared.cpus[row]:g}"
     if prepared.memory_gib is not None:
-        limits["memory"] = f"{round(prepared.memory_gib[row] * 1024)}Mi"
+        found["memory"] = f"{round(prepared.memory_gib[row] * 1024)}Mi"
     if count := gpus(params)[0]:
-        limits["nvidia.com/gpu"] = str(count)
-    return limits
+        found["nvidia.com/gpu"] = str(count)
+    return found
 
 
 def _replicas(params: Mapping[str, object]) -> int:
     return next((value for name in _REPLICAS if isinstance(value := params.get(name), int)), 1)
 
 
-def _dns_name(text: str) -> str:
+def dns_name(text: str) -> str:
     """A name that Kubernetes accepts for a service.
 
-    >>> _dns_name("7B_chat.v2")
+    >>> dns_name("7B_chat.v2")
     'x-7b-chat-v2'
     """
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].strip("-") or "server"
     return name if name[0].isalpha() else f"x-{name}"
 
 
-def _yaml(document: Mapping[str, Any]) -> str:
+def yaml_text(document: Mapping[str, Any]) -> str:
+    """YAML in the order of the document."""
     return yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=120)
 
 

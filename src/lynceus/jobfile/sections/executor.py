@@ -13,7 +13,8 @@ class ExecutorSection(Section):
     model_config = ConfigDict(extra="allow")
 
     kind: str = Field(
-        default="local", description="local: processes of this machine; slurm, ray, skypilot, or a plugin's name"
+        default="local",
+        description="local: processes of this machine; slurm, ray, skypilot, kubernetes, or a plugin's name",
     )
     run_directory: str = Field(default=".lynceus", description="where outputs of trials are kept, beside the job file")
 
