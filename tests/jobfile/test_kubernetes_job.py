@@ -45,7 +45,7 @@ def test_the_winner_runs_as_it_did_in_the_search() -> None:
     assert container["command"] == ["/bin/sh", "-c", "python train.py --batch 64"]
     assert container["resources"]["limits"] == {"cpu": "4", "memory": "2048Mi"}
     assert container["workingDir"] == "/app"
-    assert {"name": "batch", "value": "64"} in container["env"]
+    assert {"name": "LYNCEUS_PARAM_BATCH", "value": "64"} in container["env"]
     secret = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "nightly-train", "key": "TOKEN"}}}
     assert secret in container["env"]
     assert pod["activeDeadlineSeconds"] == 2400
