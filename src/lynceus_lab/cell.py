@@ -116,7 +116,9 @@ def loaded(job: str, options: OptionsSpec) -> ReplayJob:
         budget_means=None if budget is None else budget.means,
         where=options.where,
         price=options.price,
-        billing=None if options.billing is None else options.billing.billing(),
+        objective=options.objective,
+        time=options.time,
+        billing=None if options.billing is None else replace(options.billing.billing(), warm=options.warm or ()),
     )
 
 

@@ -322,6 +322,38 @@ def families(
         typer.echo(line)
 
 
+@lab.command("serving")
+def serving(
+    only: Annotated[str, typer.Option("--tasks", help="Only tasks whose names contain this text.")] = "",
+    policies: Annotated[str, typer.Option(help="Labels of policies, separated by semicolons; by default all.")] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds per task; the same for all policies.")] = 20,
+    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    store: StoreFolder = STORE,
+    run: Annotated[bool, typer.Option("--run/--no-run", help="Run what is missing, or only print the tables.")] = True,
+) -> None:
+    """Compare the default with other searches on tables of LLM serving and GPU training, and count measurements ended early."""
+    from lynceus.errors import hint
+    from lynceus_lab import serving as campaign
+    from lynceus_lab.campaign import run_cells
+    from lynceus_lab.engines import engine_named
+    from lynceus_lab.serving_report import lines
+    from lynceus_lab.trace_store import Store
+
+    _check_data_folder()
+    labels = tuple(name.strip() for name in policies.split(";") if name.strip()) or campaign.POLICIES
+    for label in labels:
+        if label not in campaign.POLICIES:
+            raise InputError(f"--policies: there is no {label!r}{hint(label, campaign.POLICIES)}")
+    chosen, kept = campaign.tasks(only), Store(store)
+    if run:
+        cells = campaign.cells(chosen, labels, seeds)
+        with _progress(len(kept.missing(cells))) as report:
+            ran = run_cells(cells, engine_named("local", workers), kept, report)
+        _raise_crash(ran.crashed)
+    for line in lines(chosen, labels, seeds, kept):
+        typer.echo(line)
+
+
 @lab.command("prior")
 def learn_prior(
     only: Annotated[str, typer.Option("--families", help="Families, separated by commas; by default all.")] = "",

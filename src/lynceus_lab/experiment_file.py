@@ -31,6 +31,12 @@ class OptionsSpec(Section):
     billing: RateSection | None = None
     price: str | None = None
     """Dollars per hour of a configuration, an expression over the columns of the table."""
+    objective: str | None = None
+    """Another objective, such as `minimize price / output_tokens_per_s`."""
+    time: str | None = None
+    """Seconds of a run: another column, or an expression over columns."""
+    warm: tuple[str, ...] | None = Field(default=None, strict=False)
+    """Columns that identify a deployment: of runs in a row on the same one, only the first boots."""
 
 
 class WorldSpec(Section):

@@ -9,10 +9,10 @@ import pytest
 from lynceus.errors import InputError
 from lynceus.executors.interface import Request
 from lynceus.executors.run_directory import prepare as prepare_run
-from lynceus.executors.serve import LoadCommand, Requests
+from lynceus.executors.serve import LoadCommand, Requests, serve_record
 from lynceus.jobfile.checks import check_startable
 from lynceus.jobfile.command_line import command_line
-from lynceus.jobfile.executor import job_command
+from lynceus.jobfile.executor import job_command, served
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import prepare
 
@@ -156,3 +156,49 @@ def test_a_missing_program_is_named_with_its_field(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"job.yaml:5: serve.load.command: there is no program 'no-such-bench'"):
         check_startable(job)
     assert any("serve.load.command: there is no program" in note for note in prepare(job).notes)
+
+
+RAMP = (
+    GOOD.replace("{rate: 4, warmup: 2s}", "{concurrency: '${clients}', warmup: 2s, request_timeout: 10s}")
+    .replace(
+        "space: {batch: [1, 2], rps: [1, 2]}", "space: {batch: {ordinal: [1, 2]}, clients: {ordinal: [1, 2, 4, 8]}}"
+    )
+    .replace("  stop_after: 20s\n", "  stop_after: 20s\n  ramp: clients\n")
+)
+
+
+def test_a_ramp_names_the_further_loads_of_the_same_server(tmp_path: Path) -> None:
+    study = prepared(RAMP, tmp_path)
+    serve = served(study.job, study.problem)
+    assert serve is not None
+    record = serve_record(serve, {"batch": 2, "clients": 2}, shell=False)["ramp"]
+    assert [(one["row"], one["load"]["concurrency"]) for one in record["higher"]] == [
+        ("clients=4", 4),
+        ("clients=8", 8),
+    ]
+    assert [one["row"] for one in record["lower"]] == ["clients=1"]
+    assert record["limits"] == [{"name": "p99_ttft", "bound": 500.0, "at_least": False}]
+    # 300 s until it is ready, then four loads of 20 s that wait twice 10 s for answers.
+    assert study.policy.timeout.rule.seconds == 300 + 4 * 40  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("ramp: clients", "ramp: client", "serve.ramp: there is no parameter 'client'; did you mean 'clients'?"),
+        ("ramp: clients", "ramp: batch", "the server's command reads 'batch'"),
+        ("ramp: clients", "ramp: {parameter: clients, most: 0}", "serve.ramp.most"),
+        (
+            "clients: {ordinal: [1, 2, 4, 8]}",
+            "clients: ['1', '2']",
+            "the values of 'clients' have no order",
+        ),
+        ("concurrency: '${clients}'", "concurrency: 4", "the load does not read 'clients'"),
+        ("price: 0.1", "price: 0.1 * clients", "the price depends on 'clients'"),
+    ],
+)
+def test_a_ramp_over_something_that_is_no_load_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    assert RAMP.count(old) == 1
+    with pytest.raises(InputError) as caught:
+        prepared(RAMP.replace(old, new), tmp_path)
+    assert message in str(caught.value)

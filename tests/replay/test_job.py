@@ -272,3 +272,25 @@ def test_columns_of_the_second_table_become_metrics(write_job, tmp_path):
     joined = load_job(path).measurements.metrics["cpu.%usr"]
     assert joined.tolist()[:3] == pytest.approx([5.0, np.nan, 7.0], nan_ok=True)
     assert np.isnan(joined[3:]).all()
+
+
+def test_the_time_may_be_an_expression_over_columns(write_job):
+    rows, header = ("small,1,100,40", "large,2,70,40"), "vm,usd,time_s,boot_s"
+    spec = "table: toy.csv\nparameters: [vm]\nprice: usd\ntime: time_s - boot_s\nbilling: {boot: 40s, warm: [vm]}\n"
+    job = load_job(write_job(spec, rows, header))
+    assert job.measurements.seconds.tolist() == [60.0, 30.0]
+    assert math.isclose(job.problem.cost(0, 60.0), 100 / 3600)
+    with pytest.raises(InputError, match=r"time: 'boot_s - time_s' of toy.csv holds -60 in row 1"):
+        load_job(write_job(spec.replace("time_s - boot_s", "boot_s - time_s"), rows, header))
+    with pytest.raises(InputError, match=r"has no column 'boots'"):
+        load_job(write_job(spec.replace("time_s - boot_s", "time_s - boots"), rows, header))
+
+
+def test_another_objective_learns_what_is_neither_parameter_nor_feature(write_job):
+    rows, header = ("1,1,100,40,8", "4,2,70,90,8"), "users,usd,time_s,tokens,ram"
+    spec = "table: toy.csv\nparameters: [users]\nfeatures: [ram]\nprice: usd\n"
+    job = load_job(write_job(spec, rows, header), objective="minimize price / tokens")
+    assert job.problem.metrics == ("tokens",), "runs report it; it is not known before"
+    assert job.optimum.row == 1
+    known = load_job(write_job(spec, rows, header), objective="minimize price * ceil(8 / users) * ram")
+    assert (known.problem.metrics, known.problem.goal.known.tolist()) == ((), [64.0, 32.0])

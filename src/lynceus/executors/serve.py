@@ -6,10 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lynceus.errors import InputError, shown
-from lynceus.executors.placeholders import fill
-from lynceus.executors.shell_text import fill_script
+import numpy as np
 
+from lynceus.errors import InputError, shown
+from lynceus.executors.placeholders import as_text, fill
+from lynceus.executors.shell_text import fill_script
+from lynceus.problem.objective import Constraint
+from lynceus.space.table import Space
+
+ROW_MARK = "@"
+"""`throughput@clients=16`: what was measured of the configuration with another value of one parameter."""
+MEASURING = "measuring_s"
+"""The metric with the seconds of a measurement, without the start of the server."""
 NAMES = ("port", "url")
 """`${port}` and `${url}`: values that the runner chooses for each run."""
 DEFAULT_PORT = 8000
@@ -60,6 +68,28 @@ class Requests:
     seed: int = 0
 
 
+@dataclass(frozen=True, eq=False)
+class Ramp:
+    """Further loads on the server of a trial: higher ones while every limit is kept, lower ones while one is broken."""
+
+    parameter: str
+    """What tells the loads of one deployment apart; the server does not read it."""
+    space: Space
+    limits: tuple[Constraint, ...] = ()
+    """Limits on reported metrics."""
+    most: int = 3
+    """Further loads of one trial."""
+
+    def beside(self, params: Mapping[str, object], *, higher: bool) -> list[dict[str, object]]:
+        """Configurations with the same deployment and a higher (lower) load, the nearest first."""
+        space, row = self.space, self.space.row(params)
+        place = next(place for place, one in enumerate(space.parameters) if one.name == self.parameter)
+        others, loads = np.delete(space.codes, place, axis=1), space.codes[:, place]
+        same = (others == others[row]).all(axis=1) & (loads > loads[row] if higher else loads < loads[row])
+        rows = sorted(np.flatnonzero(same).tolist(), key=lambda each: int(loads[each]), reverse=not higher)
+        return [dict(space.point(each)) for each in rows[: self.most]]
+
+
 @dataclass(frozen=True)
 class Serve:
     """What `request.json` needs besides the server's command."""
@@ -68,14 +98,20 @@ class Serve:
     load: LoadCommand | Requests
     stop_after_s: float | None = None
     port: int | None = None
+    ramp: Ramp | None = None
+    """None: a trial measures one load."""
+
+    @property
+    def measuring_s(self) -> float | None:
+        """Seconds after which the measurement of one load is over, however the server behaves; None if only the load command knows."""
+        if self.stop_after_s is None:
+            return None
+        return self.stop_after_s + 2 * (self.load.request_timeout_s if isinstance(self.load, Requests) else 10.0)
 
     @property
     def longest_s(self) -> float | None:
-        """Seconds after which a measurement is over, however the server behaves; None if only the load command knows."""
-        if self.stop_after_s is None:
-            return None
-        drain_s = self.load.request_timeout_s if isinstance(self.load, Requests) else 10.0
-        return self.ready.within_s + self.stop_after_s + 2 * drain_s
+        """Seconds after which a trial of one load is over; None if only the load command knows."""
+        return None if self.measuring_s is None else self.ready.within_s + self.measuring_s
 
 
 def serve_record(serve: Serve, params: Mapping[str, object], *, shell: bool) -> dict[str, Any]:
@@ -86,7 +122,29 @@ def serve_record(serve: Serve, params: Mapping[str, object], *, shell: bool) -> 
     (4.0, 30.0)
     """
     ready = {"path": fill(serve.ready.path, params), "within_s": serve.ready.within_s, "status": serve.ready.status}
-    load = serve.load
+    record: dict[str, Any] = {"port": serve.port, "ready": ready, "load": _load_record(serve.load, params, shell=shell)}
+    record["stop_after_s"] = serve.stop_after_s
+    if serve.ramp is not None:
+        record["ramp"] = _ramp_record(serve, serve.ramp, params, shell=shell)
+    return record
+
+
+def _ramp_record(serve: Serve, ramp: Ramp, params: Mapping[str, object], *, shell: bool) -> dict[str, Any]:
+    def loads(*, higher: bool) -> list[dict[str, Any]]:
+        return [
+            {
+                "row": f"{ramp.parameter}={as_text(one[ramp.parameter])}",
+                "load": _load_record(serve.load, one, shell=shell),
+            }
+            for one in ramp.beside(params, higher=higher)
+        ]
+
+    limits = [{"name": one.metric, "bound": one.bound, "at_least": one.at_least} for one in ramp.limits]
+    directions = {"higher": loads(higher=True), "lower": loads(higher=False)}
+    return {**directions, "limits": limits, "most": ramp.most, "measuring_s": serve.measuring_s}
+
+
+def _load_record(load: LoadCommand | Requests, params: Mapping[str, object], *, shell: bool) -> dict[str, Any]:
     record: dict[str, Any]
     if isinstance(load, LoadCommand):
         record = {"argv": _load_arguments(load.run, params, shell=shell), "results": fill(load.results, params)}
@@ -107,7 +165,7 @@ def serve_record(serve: Serve, params: Mapping[str, object], *, shell: bool) -> 
             "extra": dict(load.extra),
             "seed": load.seed,
         }
-    return {"port": serve.port, "ready": ready, "load": record, "stop_after_s": serve.stop_after_s}
+    return record
 
 
 def with_unit_costs(metrics: Mapping[str, float], usd_per_s: float) -> dict[str, float]:
@@ -116,8 +174,12 @@ def with_unit_costs(metrics: Mapping[str, float], usd_per_s: float) -> dict[str,
     >>> with_unit_costs({"throughput": 1000.0}, 3.6 / 3600)["usd_per_mtok"]
     1.0
     """
-    rates = {"usd_per_mtok": "throughput", "usd_per_mrequest": "requests_per_s"}
-    found = {cost: usd_per_s / metrics[rate] * 1e6 for cost, rate in rates.items() if metrics.get(rate, 0.0) > 0}
+    costs = {"throughput": "usd_per_mtok", "requests_per_s": "usd_per_mrequest"}
+    found = {}
+    for name, rate in metrics.items():
+        metric, mark, row = name.partition(ROW_MARK)
+        if metric in costs and rate > 0:
+            found[costs[metric] + mark + row] = usd_per_s / rate * 1e6
     return {**found, **metrics}
 
 

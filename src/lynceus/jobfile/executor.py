@@ -16,11 +16,13 @@ from lynceus.executors.interface import Executor, SupportsClose
 from lynceus.executors.plugin import ExecutorContext, Plugin
 from lynceus.executors.registry import executor_plugin
 from lynceus.executors.resources import Resources
+from lynceus.executors.serve import Serve
 from lynceus.executors.spot_rehearsal import SpotRehearsal
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.run_folder import run_root
 from lynceus.jobfile.sections.executor import ExecutorSection
 from lynceus.jobfile.yaml.errors import first_error
+from lynceus.problem.problem import Problem
 from lynceus.space.table import Space
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def executor_context(prepared: PreparedStudy, secrets: Mapping[str, str]) -> Exe
     job, setup = prepared.job, prepared.job.spec.setup
     return ExecutorContext(
         prepared.problem,
-        replace(job_command(job, secrets), targets=targets_of(prepared)),
+        replace(job_command(job, secrets), targets=targets_of(prepared), serve=served(job, prepared.problem)),
         run_root(job).resolve(),
         resources if limited else None,
         tuple(setup) if isinstance(setup, list) else setup,
@@ -90,6 +92,12 @@ def targets_of(prepared: PreparedStudy) -> tuple[Target, ...]:
         for one in problem.constraints
         if one.metric not in ("time", "cost")
     )
+
+
+def served(job: Job, problem: Problem) -> Serve | None:
+    """How the server of a job is measured; None for a job without one."""
+    section = job.spec.serve
+    return None if section is None else section.serve(job.spec.seed, problem)
 
 
 def job_command(job: Job, secrets: Mapping[str, str]) -> JobCommand:

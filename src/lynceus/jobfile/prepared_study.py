@@ -126,7 +126,7 @@ def policy_of(job: Job, name: str | None = None) -> Policy:
         policy = replace(policy, timeout=timeouts[trial.timeout])
     longest_s = trial.max_duration
     if longest_s is None and job.spec.serve is not None:  # a measurement is over then, however the server behaves
-        longest_s = job.spec.serve.serve(job.spec.seed).longest_s
+        longest_s = job.spec.serve.longest_s(job.spec.seed)
     if longest_s is not None:
         policy = replace(policy, timeout=Timeout(AtMost(longest_s, policy.timeout.rule), policy.timeout.censored))
     return policy

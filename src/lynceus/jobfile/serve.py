@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from lynceus.errors import InputError
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from lynceus.errors import InputError, hint
+from lynceus.executors.placeholders import names_in
 from lynceus.executors.serve import NAMES, Requests, serve_record
 from lynceus.jobfile.checks import check_placeholders
 from lynceus.jobfile.job import Job
+from lynceus.space.parameter import Categorical
 from lynceus.space.table import Space
 
 
@@ -36,6 +42,7 @@ def check_serve(job: Job, space: Space) -> None:
         if isinstance(value, str):
             with job.at("serve", "load", name):
                 check_placeholders(value, parameters, (*NAMES, "LYNCEUS_SCRATCH") if name == "results" else ())
+    _check_ramp(job, space)
     serve = section.serve(job.spec.seed)
     load = serve.load
     if isinstance(load, Requests) and any(
@@ -44,6 +51,54 @@ def check_serve(job: Job, space: Space) -> None:
         with job.at("serve", "load"):
             for row in range(len(space)):
                 serve_record(serve, space.point(row), shell=job.spec.shell)
+
+
+def _check_ramp(job: Job, space: Space) -> None:
+    """Refuse a ramp over a parameter that is no load: the server reads it, its values have no order, or it changes the price."""
+    section = job.spec.serve
+    if section is None or section.ramp is None:
+        return
+    name = section.ramp.parameter
+    with job.at("serve", "ramp"):
+        place = next((place for place, one in enumerate(space.parameters) if one.name == name), None)
+        if place is None:
+            raise InputError(f"there is no parameter {name!r}{hint(name, [one.name for one in space.parameters])}")
+        if isinstance(space.parameters[place], Categorical):
+            raise InputError(
+                f"the values of {name!r} have no order, so none is a higher load; make it ordinal or integer."
+            )
+        read = [section.command] if isinstance(section.command, str) else section.command
+        if any(f"${{{name}}}" in word or f"${name}" in word for word in read):
+            raise InputError(
+                f"the server's command reads {name!r}, so another value of it needs another server; use it in the load alone."
+            )
+        loads = (
+            section.load.command,
+            section.load.rate,
+            section.load.concurrency,
+            section.load.prompt_tokens,
+            section.load.output_tokens,
+        )
+        if not any(name in names_in(one) for one in _texts(loads)):
+            raise InputError(f"the load does not read {name!r}; write it there, such as concurrency: '${{{name}}}'.")
+        keys = np.delete(space.codes, place, axis=1)
+        _, group = np.unique(keys, axis=0, return_inverse=True)
+        group = group.reshape(-1)
+        highest, lowest = np.full(group.max() + 1, -np.inf), np.full(group.max() + 1, np.inf)
+        np.maximum.at(highest, group, space.price_per_second)
+        np.minimum.at(lowest, group, space.price_per_second)
+        if not np.allclose(highest, lowest):
+            raise InputError(
+                f"the price depends on {name!r}, so its values are no loads of one server; take it out of the price."
+            )
+
+
+def _texts(values: Iterable[object]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            yield from value
 
 
 def check_prompts(job: Job) -> None:

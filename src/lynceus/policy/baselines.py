@@ -12,7 +12,7 @@ from lynceus.policy.designs import Amount, LatinHypercube, UniformRows
 from lynceus.policy.planners.disjoint import Disjoint
 from lynceus.policy.planners.ernest import LowestPredicted, OptimalDesign
 from lynceus.policy.planners.lookahead import Lookahead
-from lynceus.policy.planners.simple import ByPrice, FirstOf, Uniform
+from lynceus.policy.planners.simple import ByKnownCost, ByPrice, FirstOf, Uniform
 from lynceus.policy.policy import Policy
 from lynceus.policy.stopping import FirstFeasible, SmallImprovement
 from lynceus.policy.timeouts.by_name import TIMEOUTS
@@ -45,10 +45,10 @@ def staged(lookahead: int | None = None, timeout: Timeout | None = None) -> Poli
 
 
 def known_cost(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
-    """Configurations in the order of their price, which is known; the first that meets every constraint wins."""
+    """Configurations in the order of the known objective, or else of their price; the first that meets every constraint wins."""
     if lookahead:
         raise InputError("lookahead: policy 'known-cost' has no model to look ahead with; leave lookahead out.")
-    return Policy("known-cost", ByPrice(), timeout=timeout or TIMEOUTS["none"], stop=FirstFeasible())
+    return Policy("known-cost", ByKnownCost(), timeout=timeout or TIMEOUTS["none"], stop=FirstFeasible())
 
 
 def disjoint(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:

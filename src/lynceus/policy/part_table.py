@@ -38,7 +38,7 @@ from lynceus.policy.planners.lookahead import Lookahead
 from lynceus.policy.planners.outcomes import GaussHermite
 from lynceus.policy.planners.promising import Promising
 from lynceus.policy.planners.shortlist import LocalSearch, RandomRows, TopRows, TopShare
-from lynceus.policy.planners.simple import ByPrice, FirstOf, Uniform, Within
+from lynceus.policy.planners.simple import ByKnownCost, ByPrice, FirstOf, Uniform, Within
 from lynceus.policy.plugins import policy_plugins
 from lynceus.policy.stopping import (
     AllOf,
@@ -81,6 +81,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             Lookahead,
             Uniform,
             ByPrice,
+            ByKnownCost,
             Within,
             FirstOf,
             FromHistory,

@@ -164,7 +164,8 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
             baselines.staged,
         ),
         "known-cost": Row(
-            "lowest price first until a run meets every constraint: the first wins", baselines.known_cost
+            "lowest known objective (or price) first until a run meets every constraint: the first wins",
+            baselines.known_cost,
         ),
         "sweep": Row("lowest price first, every run with a timeout, no model", _sweep),
     }

@@ -206,7 +206,7 @@ class GittinsStop:
     def _last_plans(self, state: State, plan: Plan) -> list[Plan]:
         """This plan and the last ones before it, as many as must agree."""
         plans = (seen.order.plan for seen in state.observations)
-        searched = [each for each in plans if each.purpose not in (Purpose.CONFIRM, Purpose.BASELINE)]
+        searched = [each for each in plans if each.purpose not in (Purpose.CONFIRM, Purpose.BASELINE, Purpose.SHARED)]
         return [*(searched[-self.patience + 1 :] if self.patience > 1 else []), plan]
 
     def _agree(self, earned: list[float]) -> bool:

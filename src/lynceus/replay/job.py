@@ -54,16 +54,23 @@ def load_job(
     where: str | None = None,
     billing: Billing | None = None,
     price: str | None = None,
+    objective: str | None = None,
+    time: str | None = None,
 ) -> ReplayJob:
     """A job from a YAML file, or by the name of a shipped one; arguments override the fields of the file.
 
     `deadline_fastest` is a deadline in multiples of the fastest run, `budget_means` a budget in multiples of the mean cost of a
     run (both as in the thesis), `where` an expression over the columns that selects rows, `price` one for dollars per hour.
+    `time` is another column or expression for seconds. `objective` is another objective: of the columns that it reads, those that are
+    neither parameters nor features are reported by runs.
     """
     path = job_path(spec)
     table = JobTable.read(path)
-    if price is not None:
-        table = replace(table, spec=table.spec.model_copy(update={"price": price}))
+    given = {name: value for name, value in (("price", price), ("time", time)) if value is not None}
+    if given:
+        table = replace(table, spec=table.spec.model_copy(update=given))
+    if objective is not None:
+        table = _with_objective(table, objective)
     if where is not None:
         table = table.where(where)
     measurements = table.measurements()
@@ -90,6 +97,14 @@ def load_job(
         table.spec.progress.target if table.spec.progress else None,
         past_runs(table.document, table.spec, table.table),
     )
+
+
+def _with_objective(table: JobTable, text: str) -> JobTable:
+    """The table under another objective, with the metrics that runs have to report for it."""
+    spec = table.spec
+    known = {*spec.parameters, *spec.features, *spec.metrics}
+    told = {name: name for name in Objective.parse(text).names if name in table.table and name not in known}
+    return replace(table, spec=spec.model_copy(update={"objective": text, "metrics": {**spec.metrics, **told}}))
 
 
 def table_as_history(spec: str | Path) -> PastJob:

@@ -115,7 +115,7 @@ class ReplaySpec(Section):
     features: list[str] = Field(default_factory=list)
     """Further columns that models may read."""
     time: str = "time_s"
-    """The column with seconds."""
+    """The column with seconds, or an expression over columns: `time_s - boot_s` leaves out what `billing.boot` charges."""
     repeats: str | None = None
     """The column with the seconds of every run of a row, as numbers separated by spaces, for `--noise measured`. Without it, or where a
     cell is empty, every run takes the time of the row. The score goes by the column `time`, which should be their median."""

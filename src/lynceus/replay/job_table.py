@@ -71,12 +71,20 @@ class JobTable:
         return np.array([math.nan if cell is None else float(cell) for cell in cells])
 
     def seconds(self) -> FloatArray:
-        """Running times `[q]`."""
-        seconds = self.numbers(self.spec.time, "time")
-        self._check_positive(
-            seconds, f"{self.document.at('time')}: column '{self.spec.time}'", "a time above 0 seconds"
-        )
+        """Running times `[q]`: a column, or an expression over columns."""
+        time, where = self.spec.time, self.document.at("time")
+        if time in self.table or time.isidentifier():
+            seconds, what = self.numbers(time, "time"), f"column '{time}'"
+        else:
+            seconds, what = self._computed(time, where), f"'{time}'"
+        self._check_positive(seconds, f"{where}: {what}", "a time above 0 seconds")
         return seconds
+
+    def _computed(self, text: str, where: str) -> FloatArray:
+        """An expression over columns, row by row `[q]`."""
+        expression = Expression.parse(text, f"{where}:")
+        columns = {name: self.numbers(name, "time") for name in expression.names}
+        return np.array([float(value) for value in expression.evaluate(columns)])
 
     def space(self, kept: Sequence[str] = ()) -> Space:
         """The configurations of the table; `kept` are further columns that are known of them, though no model reads them."""

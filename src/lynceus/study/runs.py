@@ -11,6 +11,7 @@ from lynceus.policy.policy import Policy
 from lynceus.policy.retries import RetryRules, with_retries
 from lynceus.problem.problem import Problem
 from lynceus.storage.journal import Journal
+from lynceus.study.reported_rows import separated
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation, Outcome, accounted
 from lynceus.trial.present_input import present_runs
@@ -57,23 +58,30 @@ class StudyRuns:
         A run that went beyond its timeout counts as stopped, with its true time and charge. `TakenOverError`, and nothing changes, when
         another worker looks after the run by now.
         """
+        return self.settle_all(order, outcome)[0]
+
+    def settle_all(self, order: Order, outcome: Outcome) -> tuple[Observation, ...]:
+        """The same; after the run itself come further rows that it measured, which are written down with it or not at all."""
         journal = self._journal
         with journal.exclusive():
             record = journal.record
             if all(run.order.number != order.number for run in record.open_runs):
                 for seen in reversed(record.observations):
                     if seen.order.number == order.number:
-                        return seen
+                        return (seen,)
             observations = with_retries(record.observations, self._rules, record.resumed_at)
             problem = replace(self._problem(), input=order.input)
-            observation = observe(
-                problem, self._policy, present_runs(problem, observations), order, accounted(order, outcome)
-            )
+            own, further = separated(problem, order, accounted(order, outcome), record.started)
+            observations = present_runs(problem, observations)
+            observation = observe(problem, self._policy, observations, order, own)
             if not journal.settled(observation, problem.space.point(order.row)):
                 raise TakenOverError(
                     f"trial {order.number} was taken over by another worker, which will tell how it went; nothing was changed."
                 )
-        return observation
+            shared = [observe(problem, self._policy, observations, each, told) for each, told in further]
+            if shared:
+                journal.imported(shared, [problem.space.point(seen.row) for seen in shared])
+        return (observation, *shared)
 
     def heartbeat(self, numbers: Sequence[int]) -> RequestedState:
         """A worker still looks after these runs; returns what the user wants of the workers by now."""

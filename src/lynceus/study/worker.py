@@ -239,10 +239,11 @@ class Worker:
 
     def _settle(self, order: Order, outcome: Outcome) -> None:
         try:
-            observation: Observation | None = self._study.runs.settle(order, outcome)
+            observations = self._study.runs.settle_all(order, outcome)
         except TakenOverError:
-            observation = None
+            observations = ()
         self._running = {ticket: one for ticket, one in self._running.items() if one.number != order.number}
         self._starting.pop(order.number, None)
-        if observation is not None and self._settled is not None:
-            self._settled(observation)
+        if self._settled is not None:
+            for observation in observations:
+                self._settled(observation)

@@ -5,6 +5,7 @@ python3 unruly_server.py PORT [HABIT ...]
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import os
@@ -13,6 +14,7 @@ import socketserver
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 TOKENS, TOKEN_S = 8, 0.004
 
@@ -44,7 +46,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """A completion, token by token."""
         habits = self.server.habits
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if "crashes" in habits and self.server.count() >= 5:
+        with self.server.visit() as visitors:
+            self.answer(habits, request["max_tokens"], visitors)
+
+    def answer(self, habits: list[str], max_tokens: int, visitors: int) -> None:
+        """Answer one completion, as one of several at a time."""
+        if ("crashes" in habits and self.server.count() >= 5) or ("crashes-in-a-crowd" in habits and visitors > 2):
             sys.stderr.write("Segmentation fault (core dumped)\n")
             sys.stderr.flush()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -57,7 +64,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html" if "html" in habits else "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for _ in range(min(request["max_tokens"], TOKENS)):
+        for _ in range(min(max_tokens, TOKENS)):
             time.sleep(TOKEN_S)
             self.event(b"{]" if "garbage" in habits else json.dumps({"choices": [{"text": "a "}]}).encode())
             if "cuts" in habits:
@@ -82,7 +89,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
     def __init__(self, port: int, habits: list[str]) -> None:
         super().__init__(("127.0.0.1", port), Handler)
-        self.habits, self._count, self._lock = habits, 0, threading.Lock()
+        self.habits, self._count, self._visitors, self._lock = habits, 0, 0, threading.Lock()
         self.ready_at = time.monotonic() + (0.5 if "slow-start" in habits else 0.0)
 
     def count(self) -> int:
@@ -90,6 +97,18 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         with self._lock:
             self._count += 1
             return self._count
+
+    @contextlib.contextmanager
+    def visit(self) -> Iterator[int]:
+        """How many completions are being answered, this one included."""
+        with self._lock:
+            self._visitors += 1
+            visitors = self._visitors
+        try:
+            yield visitors
+        finally:
+            with self._lock:
+                self._visitors -= 1
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients may leave."""

@@ -38,6 +38,8 @@ class Purpose(enum.StrEnum):
     """It measures the configuration used until now."""
     IMPORT = "import"
     """It was measured elsewhere."""
+    SHARED = "shared"
+    """Another trial measured it, on the same deployment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,9 +81,9 @@ class Record:
 
     @property
     def ordered(self) -> int:
-        """Runs that the study ordered, settled and open: they count against the trials of the budget, imported ones do not."""
-        imported = sum(seen.order.plan.purpose is Purpose.IMPORT for seen in self.observations)
-        return self.started - imported
+        """Runs that the study ordered, settled and open: they count against the trials of the budget, imported and shared ones do not."""
+        unordered = (Purpose.IMPORT, Purpose.SHARED)
+        return self.started - sum(seen.order.plan.purpose in unordered for seen in self.observations)
 
     @property
     def spent_usd(self) -> float:

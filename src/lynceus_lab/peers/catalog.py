@@ -31,10 +31,13 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
             Peer(
                 "optuna-tpe",
                 "optuna",
-                "Optuna: tree-structured Parzen estimators on log cost, the deadline as a constraint",
+                "Optuna: tree-structured Parzen estimators on the log objective, limits as constraints",
             ),
             Peer(
-                "optuna-gp", "optuna", "Optuna: Gaussian process on log cost, the deadline as a constraint", ("torch",)
+                "optuna-gp",
+                "optuna",
+                "Optuna: Gaussian process on the log objective, limits as constraints",
+                ("torch",),
             ),
             Peer(
                 "smac-rf",

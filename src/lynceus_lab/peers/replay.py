@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lynceus.errors import InfrastructureError
+from lynceus.errors import InfrastructureError, InputError
 from lynceus.models.state import State
 from lynceus.policy.designs import LatinHypercube
 from lynceus.replay.job import ReplayJob
@@ -23,6 +23,7 @@ from lynceus_lab.peers.process import PeerProcess
 
 def replay_peer(job: ReplayJob, peer: Peer, seed: int, *, until: Until = "optimum") -> Replay:
     """Let a peer explore the table once: the initial samples of our presets, then its own suggestions."""
+    _check_supported(job, peer)
     target = target_cno(until) * (1 + TOLERANCE)
     process = PeerProcess.of(peer)
     process.send(start=_description(job, peer, seed))
@@ -46,12 +47,35 @@ def replay_peer(job: ReplayJob, peer: Peer, seed: int, *, until: Until = "optimu
         open_rows.remove(row)
         value = true_value(job.problem, job.measurements, row)
         cno = cno if value is None else min(cno, job.optimum.cno(value))
-        process.send(tell={"row": row, "seconds": seconds, "usd": charged})
+        process.send(tell={"row": row, "seconds": seconds, "usd": charged, **_scored(job, row)})
         point = job.problem.space.point(row)
         steps.append(Step(point, "COMPLETE", charged, spent, cno, decision_s, row, seconds, seconds, modelled))
     if cno <= target:
         return Replay(peer.name, seed, tuple(steps), "the target was reached", None)
     return Replay(peer.name, seed, tuple(steps), "no configuration or no money was left", cno)
+
+
+def _scored(job: ReplayJob, row: int) -> dict[str, Any]:
+    """The objective of a run, smaller is better, as a logarithm where it is positive, and by how much each limit is broken."""
+    problem, measured = job.problem, job.measurements
+    seconds = float(measured.seconds[row])
+    told = {name: float(values[row]) for name, values in measured.metrics.items()}
+    value = problem.value(row, seconds, told)
+    told |= {"time": seconds, "cost": problem.cost(row, seconds)}
+    broken = [_excess(told[one.metric], one.bound) * (-1 if one.at_least else 1) for one in problem.constraints]
+    return {"value": math.log(value) if value > 0 else value, "broken": broken}
+
+
+def _excess(value: float, bound: float) -> float:
+    """ln(value / bound), or the difference where one of them is not positive."""
+    return math.log(value / bound) if value > 0 and bound > 0 else value - bound
+
+
+def _check_supported(job: ReplayJob, peer: Peer) -> None:
+    if peer.library != "optuna" and (job.problem.kind != "cost" or job.problem.metric_constraints):
+        raise InputError(
+            f"peer {peer.name!r} is driven with cost and a deadline only; {job.name} needs an Optuna peer."
+        )
 
 
 def _initial_rows(job: ReplayJob, seed: int) -> list[int]:

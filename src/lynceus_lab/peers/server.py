@@ -1,7 +1,7 @@
 """The server process of a peer: it runs in the peers' environment, does not import Lynceus, and exchanges JSON, one message per line.
 
     {"start": {...}}   → {"ok": true}       a job: points, features, deadline, seed
-    {"tell": {...}}    → {"ok": true}       time and cost of a run
+    {"tell": {...}}    → {"ok": true}       time and cost of a run, its objective, and by how much it breaks each limit
     {"ask": [rows]}    → {"row": n}         the next row, one of the open ones
 
 Candidates are a finite list that does not contain every combination of parameters: a library that suggests another one is asked again
@@ -67,7 +67,7 @@ class Job:
 
 
 class Optuna:
-    """Optuna's study, one distribution per parameter, the deadline as a constraint."""
+    """Optuna's study, one distribution per parameter, limits as constraints."""
 
     def __init__(self, job: Job, name: str) -> None:
         import optuna
@@ -87,16 +87,16 @@ class Optuna:
             for parameter in job.parameters
         }
 
-    def tell(self, row: int, usd: float, seconds: float) -> None:
+    def tell(self, run: dict[str, Any]) -> None:
         """Add the point that was run as a finished trial."""
         names = [parameter["name"] for parameter in self._job.parameters]
         trial = self._optuna.trial.create_trial(
-            params=dict(zip(names, self._job.codes[row].tolist(), strict=True)),
+            params=dict(zip(names, self._job.codes[run["row"]].tolist(), strict=True)),
             distributions=self._spaces,
-            value=math.log(usd),
+            value=run["value"],
         )
-        if self._job.deadline:
-            trial.set_constraint("late", self._job.late(seconds))
+        for place, excess in enumerate(run["broken"]):
+            trial.set_constraint(f"limit {place}", excess)
         self._study.add_trial(trial)
 
     def ask(self, open_rows: list[int]) -> int:
@@ -144,11 +144,12 @@ class Smac:
             logging_level=logging.CRITICAL,
         )
 
-    def tell(self, row: int, usd: float, seconds: float) -> None:
+    def tell(self, run: dict[str, Any]) -> None:
         """Add a run in dollars: the facade takes the logarithm itself."""
         from ConfigSpace import Configuration
         from smac.runhistory import TrialInfo, TrialValue
 
+        row, usd, seconds = run["row"], run["usd"], run["seconds"]
         names = [parameter["name"] for parameter in self._job.parameters]
         config = Configuration(self._space, dict(zip(names, self._job.codes[row].tolist(), strict=True)))
         cost = max([*self._job.usd, usd]) if self._job.late(seconds) > 0 else usd
@@ -216,7 +217,7 @@ class BoTorch:
                 columns.append((values - values.min()) / (span if span > 0 else 1.0))
         self._x = torch.tensor(np.stack(columns, axis=1), dtype=torch.double)
 
-    def tell(self, row: int, usd: float, seconds: float) -> None:
+    def tell(self, run: dict[str, Any]) -> None:
         """The job keeps the runs; there is no further state."""
 
     def ask(self, open_rows: list[int]) -> int:
@@ -284,7 +285,7 @@ def main(library: str) -> None:
                 job.rows.append(run["row"])
                 job.usd.append(run["usd"])
                 job.seconds.append(run["seconds"])
-                peer.tell(run["row"], run["usd"], run["seconds"])
+                peer.tell(run)
             else:
                 answer = {"row": peer.ask(message["ask"])}
         except Exception as error:

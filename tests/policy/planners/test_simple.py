@@ -10,7 +10,11 @@ from lynceus.errors import InputError
 from lynceus.models.state import State
 from lynceus.policy.designs import Amount, UniformRows
 from lynceus.policy.interfaces import Chooser
-from lynceus.policy.planners.simple import ByPrice, FirstOf, Uniform, Within
+from lynceus.policy.planners.simple import ByKnownCost, ByPrice, FirstOf, Uniform, Within
+from lynceus.problem.objective import Objective
+from lynceus.problem.problem import Problem
+from lynceus.space.parameter import Integer
+from lynceus.space.table import Space
 from lynceus.testing.choosers import check_chooser
 from lynceus.testing.job import small_job
 
@@ -20,7 +24,13 @@ HERE = State.present(JOB.problem, ())
 
 @pytest.mark.parametrize(
     "chooser",
-    [Uniform(), ByPrice(), FirstOf((UniformRows(Amount(count=2)), ByPrice())), Within("nodes >= 4", Uniform())],
+    [
+        Uniform(),
+        ByPrice(),
+        ByKnownCost(),
+        FirstOf((UniformRows(Amount(count=2)), ByPrice())),
+        Within("nodes >= 4", Uniform()),
+    ],
     ids=repr,
 )
 def test_the_contract(chooser: Chooser) -> None:
@@ -33,6 +43,21 @@ def test_uniform_draws_every_open_row_equally_often() -> None:
     drawn = Counter(Uniform()(replace(HERE, open=open_rows), None, seed).row for seed in range(800))  # type: ignore[union-attr]
     assert set(drawn) == {2, 5, 7, 11}
     assert all(150 < count < 250 for count in drawn.values())
+
+
+def test_by_known_cost_follows_the_objective_where_it_is_known_and_the_price_elsewhere() -> None:
+    space = Space.build([Integer("users", values=(1, 2, 4)), Integer("gpus", 1, 2)], price="gpus * (1 + users)")
+    known = Problem(space, Objective.parse("minimize price * ceil(8 / users)"))
+    rows: list[int] = []
+    while (
+        plan := ByKnownCost()(replace(State.present(known, ()), open=~np.isin(np.arange(6), rows)), None, 1)
+    ) is not None:
+        rows.append(plan.row)
+    assert sorted(rows) == list(range(6))
+    objective = known.goal.known
+    assert objective is not None
+    assert (np.diff(objective[rows]) >= 0).all()
+    assert ByKnownCost()(HERE, None, 3) == ByPrice()(HERE, None, 3)
 
 
 def test_by_price_is_in_order_of_price_and_breaks_ties_at_random() -> None:

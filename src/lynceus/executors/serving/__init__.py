@@ -11,6 +11,8 @@ nodes the runner travels in the same single file as the supervisor, see `supervi
     ready       path, status (null: any 2xx) and within_s of the HTTP check
     load        {argv, results}: a command that drives load; or the fields of `openai_load.Load`: requests of our own
     stop_after_s   how long the load lasts; null: until the command ends
+    ramp        further loads on the same server: `higher` and `lower` ones, each with the `row` that it measures (`clients=16`), the
+                `limits` that decide, and how many there may be. They are reported as `throughput@clients=16`; absent: one load
 
 Server and load find the port as `${port}` in their arguments and as LYNCEUS_PORT (in scripts also `$port`) in their environment, and the
 address `http://127.0.0.1:PORT` as `${url}`, LYNCEUS_URL and `$url`. What the load prints is the run's standard output, what the server

@@ -12,6 +12,8 @@ import math
 from lynceus.executors.serving.errors import MeasurementError
 from lynceus.executors.serving.openai_load import Exchange, Load
 
+MEASURING = "measuring_s"
+"""The metric with the seconds of a measurement, without the start of the server; `executors.serve` has the same name."""
 _PERCENTILES = (50, 90, 95, 99)
 
 

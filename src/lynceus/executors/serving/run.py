@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 from lynceus.executors.serving import load_command, ports
 from lynceus.executors.serving.errors import FAILED, MeasurementError
 from lynceus.executors.serving.http_stream import HOST
-from lynceus.executors.serving.measurements import metrics_of
+from lynceus.executors.serving.measurements import MEASURING, metrics_of
 from lynceus.executors.serving.openai_load import Load, LoadRun
 from lynceus.executors.serving.readiness import wait_until_ready
 from lynceus.executors.serving.server import Program, end_everything
@@ -23,6 +24,10 @@ from lynceus.executors.supervisor import files, process_tree
 
 _REPORT_S = 1.0
 """How often progress is reported."""
+_SPARE_S = 1.0
+"""A further load has to end so long before the run's timeout."""
+_RISES = 1.01
+"""More load is useful while it raises the throughput by this factor."""
 _RELEASE_S = 2.0
 """How long after the end of all processes a port may still be in use."""
 
@@ -99,6 +104,7 @@ class Measurement:
         self._names = {"port": str(port), "url": url}
         self._environment = {**os.environ, "LYNCEUS_PORT": str(port), "LYNCEUS_URL": url, **self._names}
         self._reported = 0.0
+        self._began = time.monotonic()
 
     def run(self) -> None:
         """Start, wait, measure and report."""
@@ -112,17 +118,51 @@ class Measurement:
             if server.exit_code is not None:
                 raise server.failure("under load")
 
-        metrics = self._drive(alive)
-        self._report({**metrics, "ready_s": ready_s, "progress": 1.0})
+        metrics = self._measured(self._serve["load"], alive, self._progress)
+        self._report({**metrics, "ready_s": ready_s})
+        if self._serve.get("ramp"):
+            self._climb(self._serve["ramp"], metrics, alive)
+        self._report({"progress": 1.0})
 
-    def _drive(self, alive: Callable[[], None]) -> dict[str, float]:
-        load, stop_after_s = dict(self._serve["load"]), self._serve["stop_after_s"]
+    def _climb(self, ramp: dict[str, Any], metrics: dict[str, float], alive: Callable[[], None]) -> None:
+        """Measure further loads on the same server: higher ones while every limit is kept, lower ones while one is broken."""
+        limits = ramp["limits"]
+        rising = _all_kept(limits, metrics)
+        for each in (ramp["higher"] if rising else ramp["lower"])[: ramp["most"]]:
+            if not self._has_time(ramp["measuring_s"] or 2 * metrics[MEASURING]):
+                return
+            before = metrics
+            try:
+                metrics = self._measured(each["load"], alive, lambda share: None)
+            except MeasurementError as error:  # what was measured before is paid for, and counts
+                sys.stderr.write(f"\n{each['row']} was not measured: {error}\n")
+                return
+            self._report({f"{name}@{each['row']}": value for name, value in metrics.items()})
+            more = metrics.get("throughput", math.inf) > _RISES * before.get("throughput", 0.0)
+            if _all_kept(limits, metrics) is not rising or (rising and not more):
+                return
+
+    def _has_time(self, needed_s: float) -> bool:
+        timeout_s = self._request["cap_s"]
+        return timeout_s is None or time.monotonic() - self._began + needed_s + _SPARE_S <= timeout_s
+
+    def _measured(
+        self, load: dict[str, Any], alive: Callable[[], None], progress: Callable[[float], None]
+    ) -> dict[str, float]:
+        began = time.monotonic()
+        metrics = self._drive(load, alive, progress)
+        return {**metrics, MEASURING: time.monotonic() - began}
+
+    def _drive(
+        self, load: dict[str, Any], alive: Callable[[], None], progress: Callable[[float], None]
+    ) -> dict[str, float]:
+        load, stop_after_s = dict(load), self._serve["stop_after_s"]
         if "argv" in load:
             argv = [self._filled(word) for word in load["argv"]]
             return load_command.drive(argv, self._environment, load.get("results", ""), stop_after_s, alive)
         max_errors = load.pop("max_errors")
         sent = Load(stop_after_s=stop_after_s, **load)
-        exchanges = asyncio.run(LoadRun(sent, self._port, alive, self._progress).drive())
+        exchanges = asyncio.run(LoadRun(sent, self._port, alive, progress).drive())
         return metrics_of(exchanges, sent, max_errors)
 
     def _progress(self, share: float) -> None:
@@ -139,3 +179,12 @@ class Measurement:
         for name, value in self._names.items():
             word = word.replace(f"${{{name}}}", value)
         return word
+
+
+def _all_kept(limits: list[dict[str, Any]], metrics: dict[str, float]) -> bool:
+    """Whether no limit is broken by what the load measured."""
+    for one in limits:
+        value = metrics.get(one["name"])
+        if value is not None and (value < one["bound"] if one["at_least"] else value > one["bound"]):
+            return False
+    return True

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from lynceus.executors.serve import LoadCommand, Ready, Requests, Serve
+from lynceus.executors.serve import LoadCommand, Ramp, Ready, Requests, Serve
 from lynceus.jobfile.sections.values import Run, short_form, shortened
 from lynceus.problem.fields import Duration, Section
+from lynceus.problem.problem import Problem
 
 _COMMAND_SCHEMA = {
     "anyOf": [{"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1}, {"type": "string"}]
@@ -147,6 +148,20 @@ class LoadSection(Section):
         )
 
 
+class RampSection(Section):
+    """Further loads that a trial measures on its server."""
+
+    model_config = short_form({"type": "string", "description": "the parameter alone"})
+
+    parameter: str = Field(description="the parameter that is the load, such as clients; the server does not read it")
+    most: int = Field(default=3, ge=1, le=100, description="the most further loads of one trial")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        return {"parameter": value} if isinstance(value, str) else value
+
+
 class ServeSection(Section):
     """A server under load: every trial starts it, waits until it is ready, measures and ends it."""
 
@@ -158,6 +173,10 @@ class ServeSection(Section):
         description="how long the load lasts: 30s for requests of Lynceus itself, otherwise until the command ends",
     )
     port: int | None = Field(default=None, ge=1, le=65535, description="the port of a server that cannot be told one")
+    ramp: RampSection | None = Field(
+        default=None,
+        description="further loads on the server of a trial: higher ones while every limit is kept, lower ones while one is broken",
+    )
 
     @field_validator("command", mode="before")
     @classmethod
@@ -172,9 +191,19 @@ class ServeSection(Section):
             )
         return self
 
-    def serve(self, seed: int) -> Serve:
-        """What the executor needs besides the command."""
+    def longest_s(self, seed: int) -> float | None:
+        """Seconds after which a trial is over, however the server behaves; None if only the load command knows."""
+        one = self.serve(seed)
+        if one.longest_s is None or one.measuring_s is None or self.ramp is None:
+            return one.longest_s
+        return one.longest_s + self.ramp.most * one.measuring_s
+
+    def serve(self, seed: int, problem: Problem | None = None) -> Serve:
+        """What the executor needs besides the command; without the problem a trial measures one load."""
         own = self.load.command is None
         stop_after_s = _DEFAULT_LOAD_S + self.load.warmup if self.stop_after is None and own else self.stop_after
         ready = Ready(self.ready.path, self.ready.within, self.ready.status)
-        return Serve(ready, self.load.load(seed), stop_after_s, self.port)
+        ramp = None
+        if self.ramp is not None and problem is not None:
+            ramp = Ramp(self.ramp.parameter, problem.space, problem.metric_constraints, self.ramp.most)
+        return Serve(ready, self.load.load(seed), stop_after_s, self.port, ramp)

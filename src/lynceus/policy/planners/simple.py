@@ -10,7 +10,7 @@ from lynceus.models.interfaces import Surrogate
 from lynceus.models.seeds import generator
 from lynceus.models.state import State
 from lynceus.policy.interfaces import Chooser
-from lynceus.problem.units import format_money
+from lynceus.problem.units import format_money, format_number
 from lynceus.trial.order import Plan
 
 
@@ -50,6 +50,23 @@ class ByPrice:
         tie_break = generator(seed, "price ties").permutation(len(price))
         row = int(rows[np.lexsort((tie_break[rows], price[rows]))[0]])
         return Plan(row, why=f"lowest price left, {format_money(float(price[row]) * 3600)}/h")
+
+
+@dataclass(frozen=True, slots=True)
+class ByKnownCost:
+    """The open row with the lowest objective where that is known before anything runs, else with the lowest price; ties at random."""
+
+    def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
+        """The best open row by what is known; None when all are closed."""
+        known = state.problem.goal.known
+        if known is None:
+            return ByPrice()(state, surrogate, seed)
+        rows = np.flatnonzero(state.open)
+        if not len(rows):
+            return None
+        tie_break = generator(seed, "price ties").permutation(len(known))
+        row = int(rows[np.lexsort((tie_break[rows], known[rows]))[0]])
+        return Plan(row, why=f"best known objective left, {format_number(abs(float(known[row])))}")
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ class Reader:
                 "restore it from a backup."
             )
         order = order_of(trial.ordered) if known is None else known.order
-        imported = order.plan.purpose is Purpose.IMPORT
+        imported = order.plan.purpose in (Purpose.IMPORT, Purpose.SHARED)
         started_s = None if imported else float(trial.launched_s or trial.ordered_s)
         ended_s = None if imported or trial.settled_s is None else float(trial.settled_s)
         self.settle(Observation(order, outcome_of(trial.outcome), target_of(trial.told), started_s, ended_s))
