@@ -15,9 +15,10 @@ from lynceus.errors import InfrastructureError, InputError
 
 if TYPE_CHECKING:
     from lynceus.replay.run import Until
-    from lynceus_lab.cell import Done
+    from lynceus_lab.cell import Cell, Done
     from lynceus_lab.engines import Crashed
     from lynceus_lab.experiment import Experiment
+    from lynceus_lab.trace_store import Store
 
 STORE = Path(".lynceus/lab")
 """The default folder of traces."""
@@ -334,8 +335,6 @@ def serving(
     """Compare the default with other searches on tables of LLM serving and GPU training, and count measurements ended early."""
     from lynceus.errors import hint
     from lynceus_lab import serving as campaign
-    from lynceus_lab.campaign import run_cells
-    from lynceus_lab.engines import engine_named
     from lynceus_lab.serving_report import lines
     from lynceus_lab.trace_store import Store
 
@@ -346,12 +345,20 @@ def serving(
             raise InputError(f"--policies: there is no {label!r}{hint(label, campaign.POLICIES)}")
     chosen, kept = campaign.tasks(only), Store(store)
     if run:
-        cells = campaign.cells(chosen, labels, seeds)
-        with _progress(len(kept.missing(cells))) as report:
-            ran = run_cells(cells, engine_named("local", workers), kept, report)
-        _raise_crash(ran.crashed)
+        _run_stored(campaign.cells(chosen, labels, seeds), kept, workers)
+        if campaign.PEER in labels:
+            _run_stored(campaign.peer_cells(chosen, seeds, kept), kept, workers)
     for line in lines(chosen, labels, seeds, kept):
         typer.echo(line)
+
+
+def _run_stored(cells: Sequence[Cell], store: Store, workers: int) -> None:
+    from lynceus_lab.campaign import run_cells
+    from lynceus_lab.engines import engine_named
+
+    with _progress(len(store.missing(cells))) as report:
+        ran = run_cells(cells, engine_named("local", workers), store, report)
+    _raise_crash(ran.crashed)
 
 
 @lab.command("prior")

@@ -6,11 +6,14 @@ price is known, the throughput is not); the others get it as a metric, as it sta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from lynceus.errors import InputError
 from lynceus.jobfile.sections.budget import RateSection
@@ -35,16 +38,15 @@ FORMULAS: Mapping[str, str] = MappingProxyType(
 )
 """Objectives of the job files → the same with its known part."""
 OURS, AS_METRIC, WARM = "lynceus", "lynceus, objective as a metric", "lynceus, warm deployments"
+PEER = "optuna-gp"
 RIVALS = ("sweep", "random+timeouts", "bo", "known-cost")
 """The best of them on each task is what the default is compared with."""
-EQUAL_MONEY = ("staged", "optuna-gp")
+EQUAL_MONEY = ("staged", PEER)
 """How servers are tuned by hand, and a library; compared at the same money."""
 POLICIES = (OURS, AS_METRIC, WARM, *RIVALS, *EQUAL_MONEY)
 _FORMULA_READERS = (OURS, WARM, "known-cost")
 _DEPLOYMENT = ("gpu_type", "n_gpus", "framework")
 """Columns that tell servers apart; other parameters of the serving tables are loads."""
-_PEER_TRIALS = 60
-"""Trials of a peer, which takes a second for a suggestion; the default needs fewer on every task."""
 _FREE_HOURS = 3.0
 """What the task of LLM-Pilot may spend: hours of its cheapest profile."""
 
@@ -89,10 +91,15 @@ def setting(task: Task, label: str) -> Setting:
     options = OptionsSpec(objective=FORMULAS.get(task.objective) if label in _FORMULA_READERS else None)
     if label == WARM:
         options = options.model_copy(update=_warm(task))
-    peer = label if label.startswith("optuna") else None
-    name = ArmSpec(peer=peer) if peer else OURS if label in (AS_METRIC, WARM) else label
-    trials = _PEER_TRIALS if peer else None
-    return Setting(task.path, policy_text(name, "lab serving"), options, until=LEVEL, trials=trials)
+    name = OURS if label in (AS_METRIC, WARM) else label
+    return Setting(task.path, policy_text(name, "lab serving"), options, until=LEVEL)
+
+
+def peer_setting(task: Task, usd: float) -> Setting:
+    """The peer with the money of the default, rounded up to two digits: it takes up to a second for a suggestion."""
+    unit = 10 ** (math.floor(math.log10(usd)) - 1)
+    options = OptionsSpec(budget=BudgetSpec(usd=math.ceil(usd / unit - 1e-9) * unit))
+    return Setting(task.path, policy_text(ArmSpec(peer=PEER), "lab serving"), options, until=LEVEL)
 
 
 def _warm(task: Task) -> dict[str, Any]:
@@ -126,7 +133,8 @@ def is_pilot_task(task: Task) -> bool:
 
 
 def cells(chosen: Sequence[Task], labels: Sequence[str], seeds: int) -> list[Cell]:
-    """All replays, seed by seed."""
+    """All replays of our policies, seed by seed."""
+    labels = [label for label in labels if label != PEER]
     found = [setting(task, label) for task in chosen for label in labels if applies(label, task)]
     if OURS in labels:
         found += [pilot_setting(task) for task in chosen if is_pilot_task(task)]
@@ -139,14 +147,39 @@ Money = Mapping[str, Mapping[Task, Mapping[int, float]]]
 
 def money(chosen: Sequence[Task], labels: Sequence[str], seeds: int, store: Store) -> Money:
     """What the stored replays spent."""
-    return {
+    found: dict[str, dict[Task, dict[int, float]]] = {
         label: {
             task: {replay.seed: replay.reached(LEVEL).usd for replay in replays}
             for task in chosen
             if applies(label, task) and (replays := _read(setting(task, label), seeds, store))
         }
         for label in labels
+        if label != PEER
     }
+    if PEER in labels:
+        settings = _peer_settings(chosen, seeds, store)
+        found[PEER] = {
+            task: {replay.seed: replay.reached(LEVEL).usd for replay in replays}
+            for task, one in settings.items()
+            if (replays := _read(one, seeds, store))
+        }
+    return found
+
+
+def peer_cells(chosen: Sequence[Task], seeds: int, store: Store) -> list[Cell]:
+    """The replays of the peer, once those of the default are there: both have the same money."""
+    settings = _peer_settings(chosen, seeds, store)
+    return [Cell(one, seed) for seed in range(seeds) for one in settings.values()]
+
+
+def _peer_settings(chosen: Sequence[Task], seeds: int, store: Store) -> dict[Task, Setting]:
+    ours = money(chosen, (OURS,), seeds, store)[OURS]
+    return {task: peer_setting(task, median(by_seed)) for task, by_seed in ours.items()}
+
+
+def median(by_seed: Mapping[int, float]) -> float:
+    """The median over seeds; infinite if half of them never arrived."""
+    return float(np.quantile(list(by_seed.values()), 0.5, method="higher"))
 
 
 def pilot_replays(chosen: Sequence[Task], seeds: int, store: Store) -> dict[Task, list[Replay]]:

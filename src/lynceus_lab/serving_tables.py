@@ -9,15 +9,10 @@ import numpy as np
 from lynceus.replay.run import Replay
 from lynceus_lab.early_ends import Ends
 from lynceus_lab.markdown import header, interval, number, row
-from lynceus_lab.serving import AS_METRIC, EQUAL_MONEY, OURS, RIVALS, WARM, Money, Task
+from lynceus_lab.serving import AS_METRIC, EQUAL_MONEY, OURS, RIVALS, WARM, Money, Task, median
 
 _DRAWS = 1000
 Ratios = Mapping[Task, float]
-
-
-def median(by_seed: Mapping[int, float]) -> float:
-    """The median over seeds; infinite if half of them never arrived."""
-    return float(np.quantile(list(by_seed.values()), 0.5, method="higher"))
 
 
 def best_rival(money: Money, task: Task) -> str:

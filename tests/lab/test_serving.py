@@ -12,9 +12,9 @@ from lynceus_lab.campaign import run_cells
 from lynceus_lab.cell import loaded
 from lynceus_lab.early_ends import curve_ends, stream_ends
 from lynceus_lab.engines import engine_named
-from lynceus_lab.serving import AS_METRIC, OURS, RIVALS, WARM, Task, cells, money, setting, tasks
+from lynceus_lab.serving import AS_METRIC, OURS, RIVALS, WARM, Task, cells, median, money, peer_setting, setting, tasks
 from lynceus_lab.serving_report import lines
-from lynceus_lab.serving_tables import best_rival, median, money_table, pilot_table, ratios, rival_table
+from lynceus_lab.serving_tables import best_rival, money_table, pilot_table, ratios, rival_table
 from lynceus_lab.trace_store import Store
 
 GPUS = {"A10": (1.2, 600.0), "A100": (4.1, 2000.0), "H100": (8.0, 3350.0)}
@@ -117,6 +117,12 @@ def test_measurements_that_end_early_are_rarely_wrong(data):
         assert 0 < one.saved < one.saved_measuring <= 1
     (curve,) = curve_ends()
     assert (curve.kept, curve.wrong, curve.broken, curve.ended) == (1, 0, 1, 1)
+
+
+def test_a_peer_has_the_money_of_the_default_rounded_up():
+    task = Task("ibm", "llm_serving/one", "one.yaml", "cost")
+    found = [peer_setting(task, usd).options.budget.usd for usd in (0.0123, 0.12, 2.01, 2905.0)]
+    assert np.allclose(found, [0.013, 0.12, 2.1, 3000.0])
 
 
 def test_ratios_are_to_the_best_rival_of_each_task():

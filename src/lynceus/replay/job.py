@@ -66,11 +66,7 @@ def load_job(
     """
     path = job_path(spec)
     table = JobTable.read(path)
-    given = {name: value for name, value in (("price", price), ("time", time)) if value is not None}
-    if given:
-        table = replace(table, spec=table.spec.model_copy(update=given))
-    if objective is not None:
-        table = _with_objective(table, objective)
+    table = _overridden(table, price, time, objective)
     if where is not None:
         table = table.where(where)
     measurements = table.measurements()
@@ -97,6 +93,13 @@ def load_job(
         table.spec.progress.target if table.spec.progress else None,
         past_runs(table.document, table.spec, table.table),
     )
+
+
+def _overridden(table: JobTable, price: str | None, time: str | None, objective: str | None) -> JobTable:
+    """The table with fields of its document replaced by those that are given."""
+    given = {name: value for name, value in (("price", price), ("time", time)) if value is not None}
+    changed = replace(table, spec=table.spec.model_copy(update=given)) if given else table
+    return changed if objective is None else _with_objective(changed, objective)
 
 
 def _with_objective(table: JobTable, text: str) -> JobTable:
