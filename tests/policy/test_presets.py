@@ -1,11 +1,14 @@
 """The table of policies: every row can be made, matches its paper, and refuses settings that it cannot use."""
 
+from typing import Any
+
 import pytest
 
 from lynceus.errors import InputError
 from lynceus.models.trees import Trees
 from lynceus.policy.designs import Amount, LatinHypercube, QuasiRandom, UniformRows
 from lynceus.policy.planners.data_fraction import OnShares
+from lynceus.policy.planners.information import InformationPlanner
 from lynceus.policy.planners.lookahead import Lookahead
 from lynceus.policy.planners.simple import ByPrice, FirstOf, Uniform
 from lynceus.policy.policy import Policy
@@ -26,14 +29,14 @@ def parts(policy: Policy) -> tuple[object, Lookahead]:
     return chooser.choosers[0], planner
 
 
-def planners(chooser: object) -> list[Lookahead]:
+def planners(chooser: object, kind: type = Lookahead) -> list[Any]:
     """Every planner inside a chooser."""
-    if isinstance(chooser, Lookahead):
+    if isinstance(chooser, kind):
         return [chooser]
     inner = getattr(chooser, "choosers", None) or [
         one for one in [getattr(chooser, "chooser", None)] if one is not None
     ]
-    return [planner for one in inner for planner in planners(one)]
+    return [planner for one in inner for planner in planners(one, kind)]
 
 
 def test_the_names() -> None:
@@ -126,8 +129,13 @@ def test_the_timeouts() -> None:
 @pytest.mark.parametrize("name", [name for name in all_presets() if name not in WITHOUT_MODEL])
 @pytest.mark.parametrize("depth", [0, 3])
 def test_depth_and_timeout_are_taken(name: str, depth: int) -> None:
+    if name == "fabulinus":
+        depth = min(depth, 1)
     policy = preset(name, lookahead=depth, timeout="max-cost")
-    assert [planner.depth for planner in planners(policy.choose)] == [depth]
+    if name == "fabulinus":
+        assert [planner.ahead for planner in planners(policy.choose, InformationPlanner)] == [4 * depth]
+    else:
+        assert [planner.depth for planner in planners(policy.choose)] == [depth]
     assert policy.timeout == TIMEOUTS["max-cost"]
     assert preset(name, timeout=TIMEOUTS["ideal"]).timeout == TIMEOUTS["ideal"]
 

@@ -97,19 +97,19 @@ class PastPairs:
         if learnt is None or self.past is None:
             mean[:, 0], std[:, 0] = logs.mean(), max(float(logs.std()), 1.0)
         else:
-            mean[:, 0], std[:, 0] = _moved(self.past, learnt, rows, logs, self._reported(state, self.past, rows))
+            mean[:, 0], std[:, 0] = _moved(self.past, learnt, rows, logs, reported_metrics(state, self.past, rows))
         for metric in range(target.shape[1]):
             known = target[np.isfinite(target[:, metric]), metric]
             mean[:, 1 + metric] = known.mean() if len(known) else 0.0
             std[:, 1 + metric] = max(float(known.std()), _LEAST_STD) if len(known) else 1.0
         return mean, std
 
-    @staticmethod
-    def _reported(state: State, past: PastRuns, rows: IntArray) -> FloatArray:
-        """What the run of each row reported, by the names of the past `[n, m]`; NaN for missing metrics."""
-        seen = {one.row: one.outcome.metrics for one in state.observations if one.outcome.metrics}
-        table = [[seen.get(int(row), {}).get(name, np.nan) for name in past.names] for row in rows]
-        return np.array(table, dtype=float).reshape(len(rows), len(past.names))
+
+def reported_metrics(state: State, past: PastRuns, rows: IntArray) -> FloatArray:
+    """What the run of each row reported, by the names of the past `[n, m]`; NaN for missing metrics."""
+    seen = {one.row: one.outcome.metrics for one in state.observations if one.outcome.metrics}
+    table = [[seen.get(int(row), {}).get(name, np.nan) for name in past.names] for row in rows]
+    return np.array(table, dtype=float).reshape(len(rows), len(past.names))
 
 
 def _moved(
@@ -117,10 +117,34 @@ def _moved(
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and std of ln seconds at every row `[q]`, from runs at `rows [n]`: each predicts all rows, near ones weigh more."""
     gaps = past.here[np.newaxis] - past.here[rows][:, np.newaxis]
-    moves = np.einsum("nqf,hf->hnq", _design(gaps, learnt.scaled(reported)), learnt.weights, optimize=True)
+    moves = np.einsum("nqf,hf->hnq", pair_examples(gaps, learnt.scale.scaled(reported)), learnt.weights, optimize=True)
     precision = 1.0 / (learnt.variance * np.square(gaps).sum(axis=2) + _LEAST_STD**2)
     guesses = ((logs[:, np.newaxis] + moves) * precision).sum(axis=1) / precision.sum(axis=0)
     return guesses.mean(axis=0), np.sqrt(guesses.var(axis=0) + 1.0 / precision.sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class MetricScale:
+    """Mean and standard deviation of the logarithm of every metric over past runs `[m]`."""
+
+    middle: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def of(cls, past: PastRuns) -> MetricScale:
+        """Over all past runs; a metric that never varies has the spread 1."""
+        flat = _log_scale(past.metrics)
+        known = np.isfinite(flat)
+        count = np.maximum(known.sum(axis=0), 1)
+        middle = np.where(known, flat, 0.0).sum(axis=0) / count
+        spread = np.sqrt(np.where(known, np.square(flat - middle), 0.0).sum(axis=0) / count)
+        return cls(middle, np.where(spread > 0, spread, 1.0))
+
+    def scaled(self, metrics: FloatArray) -> FloatArray:
+        """Metrics scaled to mean 0 and std 1 over the past; 0 for missing ones."""
+        with np.errstate(invalid="ignore"):
+            scaled = np.clip((_log_scale(metrics) - self.middle) / self.spread, -_FARTHEST, _FARTHEST)
+        return np.where(np.isfinite(scaled), scaled, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,26 +155,14 @@ class _Learnt:
     """Coefficients of every member `[h, f]`."""
     variance: float
     """Variance of ln time per squared distance between two configurations, measured on jobs that were left out."""
-    middle: FloatArray
-    spread: FloatArray
-
-    def scaled(self, metrics: FloatArray) -> FloatArray:
-        """Metrics scaled to mean 0 and std 1 over the past; 0 for missing ones."""
-        with np.errstate(invalid="ignore"):
-            scaled = np.clip((_log_scale(metrics) - self.middle) / self.spread, -_FARTHEST, _FARTHEST)
-        return np.where(np.isfinite(scaled), scaled, 0.0)
+    scale: MetricScale
 
 
 @lru_cache(maxsize=32)
 def _learn(past: PastRuns, members: int, pull: float) -> _Learnt:
     """Coefficients from pairs of runs, with every job weighted equally; cached, because the past does not change."""
-    flat = _log_scale(past.metrics)
-    known = np.isfinite(flat)
-    count = np.maximum(known.sum(axis=0), 1)
-    middle = np.where(known, flat, 0.0).sum(axis=0) / count
-    spread = np.sqrt(np.where(known, np.square(flat - middle), 0.0).sum(axis=0) / count)
-    empty = _Learnt(np.zeros((0, 0)), 0.0, middle, np.where(spread > 0, spread, 1.0))
-    jobs = [_Job.of(past, past.job == name, empty) for name in np.unique(past.job)]
+    scale = MetricScale.of(past)
+    jobs = [_Job.of(past, past.job == name, scale) for name in np.unique(past.job)]
     gram, aim = np.stack([job.gram for job in jobs]), np.stack([job.aim for job in jobs])
     random = generator(0, "past")
     weights, errors, gaps = [], 0.0, 0.0
@@ -163,7 +175,7 @@ def _learn(past: PastRuns, members: int, pull: float) -> _Learnt:
             left = jobs[place]
             errors += left.squares - 2 * float(one @ left.aim) + float(one @ left.gram @ one)
             gaps += left.distance
-    return _Learnt(np.stack(weights), errors / max(gaps, 1e-12), empty.middle, empty.spread)
+    return _Learnt(np.stack(weights), errors / max(gaps, 1e-12), scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +188,11 @@ class _Job:
     distance: float
 
     @classmethod
-    def of(cls, past: PastRuns, mine: np.ndarray[tuple[int], np.dtype[np.bool_]], scale: _Learnt) -> _Job:
+    def of(cls, past: PastRuns, mine: np.ndarray[tuple[int], np.dtype[np.bool_]], scale: MetricScale) -> _Job:
         resources, logs = past.resources[mine], np.log(past.seconds[mine])
         gaps = (resources[np.newaxis] - resources[:, np.newaxis]).reshape(-1, resources.shape[1])
         metrics = np.repeat(scale.scaled(past.metrics[mine]), len(logs), axis=0)
-        examples = _design(gaps[:, np.newaxis], metrics)[:, 0]
+        examples = pair_examples(gaps[:, np.newaxis], metrics)[:, 0]
         target = (logs[np.newaxis] - logs[:, np.newaxis]).ravel()
         n = max(len(target), 1)
         return cls(
@@ -191,7 +203,7 @@ class _Job:
         )
 
 
-def _design(gaps: FloatArray, metrics: FloatArray) -> FloatArray:
+def pair_examples(gaps: FloatArray, metrics: FloatArray) -> FloatArray:
     """Every gap alone, and times every metric of the run that it starts from: `[n, q, k]`, `[n, m]` → `[n, q, k (1 + m)]`."""
     factors = np.hstack([np.ones((len(metrics), 1)), metrics])
     product = gaps[:, :, :, np.newaxis] * factors[:, np.newaxis, np.newaxis, :]

@@ -5,16 +5,17 @@ from __future__ import annotations
 from lynceus.acquisition.functions import ConstrainedImprovement
 from lynceus.errors import InputError
 from lynceus.models.metric_trees import MetricTrees
-from lynceus.models.past_pairs import PastPairs
+from lynceus.models.move_classes import MoveClasses
 from lynceus.models.scale_out import ScaleOut
 from lynceus.models.trees import Trees
 from lynceus.policy.designs import Amount, LatinHypercube, UniformRows
 from lynceus.policy.planners.disjoint import Disjoint
 from lynceus.policy.planners.ernest import LowestPredicted, OptimalDesign
 from lynceus.policy.planners.lookahead import Lookahead
+from lynceus.policy.planners.moves import LikeliestMove, UnlikelyMove
 from lynceus.policy.planners.simple import ByKnownCost, ByPrice, FirstOf, Uniform
 from lynceus.policy.policy import Policy
-from lynceus.policy.stopping import FirstFeasible, SmallImprovement
+from lynceus.policy.stopping import FirstFeasible
 from lynceus.policy.timeouts.by_name import TIMEOUTS
 from lynceus.policy.timeouts.timeout import Timeout
 
@@ -76,9 +77,8 @@ def ernest(lookahead: int | None = None, timeout: Timeout | None = None) -> Poli
 
 
 def scout(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
-    """One random run, then the best move according to runs of other jobs; stops when its expected improvement is below 10 %."""
+    """One random run, then the move that most probably improves, by classes of moves in other jobs; stops when none is likely."""
     if lookahead:
         raise InputError("lookahead: policy 'scout' learns the next move from runs of other jobs; leave lookahead out.")
-    planner = Lookahead(ConstrainedImprovement(), per="run", confidence=0.0)
-    choose = FirstOf((UniformRows(Amount(count=1)), planner))
-    return Policy("scout", choose, PastPairs(), timeout or TIMEOUTS["none"], SmallImprovement(0.10, after=3))
+    choose = FirstOf((UniformRows(Amount(count=1)), LikeliestMove()))
+    return Policy("scout", choose, MoveClasses(), timeout or TIMEOUTS["none"], UnlikelyMove())

@@ -21,6 +21,7 @@ from lynceus.models.joint_trees import JointTrees
 from lynceus.models.log_metrics import LogMetrics
 from lynceus.models.metric_trees import MetricTrees
 from lynceus.models.mixture import Mixture
+from lynceus.models.move_classes import MoveClasses
 from lynceus.models.past_pairs import PastPairs
 from lynceus.models.price_trend import PriceTrend
 from lynceus.models.scale_out import ScaleOut
@@ -41,6 +42,7 @@ from lynceus.policy.planners.floor import NotFarBehind
 from lynceus.policy.planners.halving import SuccessiveHalving
 from lynceus.policy.planners.information import InformationPlanner
 from lynceus.policy.planners.lookahead import Lookahead
+from lynceus.policy.planners.moves import LikeliestMove, UnlikelyMove
 from lynceus.policy.planners.outcomes import GaussHermite
 from lynceus.policy.planners.promising import Promising
 from lynceus.policy.planners.shortlist import LocalSearch, RandomRows, TopRows, TopShare
@@ -78,6 +80,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             ScaleOut,
             MetricTrees,
             PastPairs,
+            MoveClasses,
             Transfer,
         ),
         Chooser: (
@@ -103,6 +106,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             Disjoint,
             OptimalDesign,
             LowestPredicted,
+            LikeliestMove,
         ),
         AcquisitionFunction: (ConstrainedImprovement, Improvement, Feasibility, PandoraIndex),
         Shortlist: (TopRows, TopShare, RandomRows, LocalSearch),
@@ -120,6 +124,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             MaxTrials,
             Iterations,
             GittinsStop,
+            UnlikelyMove,
             AnyOf,
             AllOf,
         ),

@@ -7,6 +7,7 @@ does not use, so that no option is ignored silently. Plugins add rows, see `lync
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from lynceus.acquisition.functions import ConstrainedImprovement
@@ -55,6 +56,10 @@ def all_presets() -> dict[str, Row]:
 def _lynceus_2020(lookahead: int | None, timeout: Timeout | None) -> Policy:
     planner = Lookahead(ConstrainedImprovement(), depth=2 if lookahead is None else lookahead)
     return Policy("lynceus-2020", FirstOf((LatinHypercube(), planner)), Trees(), timeout or TIMEOUTS["tg"])
+
+
+def _lynceus_2020_stop(lookahead: int | None, timeout: Timeout | None) -> Policy:
+    return replace(_lynceus_2020(lookahead, timeout), name="lynceus-2020+stop", stop=SmallImprovement(0.01))
 
 
 def _lynceus_2018(lookahead: int | None, timeout: Timeout | None) -> Policy:
@@ -117,6 +122,10 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
             "ICDCS'20: LHS 3 %, 10 trees, EIc per dollar of a path, look-ahead 2, truncated-Gaussian timeouts",
             _lynceus_2020,
         ),
+        "lynceus-2020+stop": Row(
+            "the same, stops when no run is expected to save 1 % of the best cost (optional in ICDCS'20)",
+            _lynceus_2020_stop,
+        ),
         "lynceus-2018": Row(
             "the thesis: 1 random run, look-ahead 2, linear timeouts watched every 30 s", _lynceus_2018
         ),
@@ -132,7 +141,7 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
             multi_fidelity.nephele,
         ),
         "fabulinus": Row(
-            "Fabulinus, mended: the best feasible run on all data, learnt on samples; information about it per dollar",
+            "Fabulinus, mended: learns on samples about the best feasible run on all data, and checks what it recommends",
             multi_fidelity.fabulinus,
         ),
         "fabulinus-2019": Row(
@@ -156,7 +165,7 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
             baselines.ernest,
         ),
         "scout": Row(
-            "Scout: 1 random run, then the best move according to runs of other jobs and the resource that limited a run",
+            "Scout: 1 random run, then the likeliest improvement by moves in other jobs (better, fair, worse)",
             baselines.scout,
         ),
         "staged": Row(
