@@ -39,6 +39,8 @@ from lynceus.policy.planners.promising import Promising
 from lynceus.policy.planners.simple import FirstOf, Uniform
 from lynceus.policy.policy import Policy
 from lynceus.policy.presets import preset
+from lynceus.policy.stopping import Never
+from lynceus.problem.data_fraction import row_shares
 from lynceus.replay.job import ReplayJob, load_job
 from lynceus.replay.run import replay
 from lynceus.trial.order import Order, Plan
@@ -60,13 +62,14 @@ def tables() -> None:
     for name in JOBS:
         job, full = load_job(f"subsampling/{name}"), load_job(f"subsampling/{name}-full")
         feasible = _feasible(job)
-        share = job.problem.share[job.optimum.row]
+        shares = row_shares(job.problem)
+        share = shares[job.optimum.row]
         ratio = full.optimum.cost_usd / job.optimum.cost_usd
-        print(f"| {name} | {feasible.sum()} | {feasible[job.problem.share == 1].sum()} | {share:g} | {ratio:.2f}× |")
+        print(f"| {name} | {feasible.sum()} | {feasible[shares == 1].sum()} | {share:g} | {ratio:.2f}× |")
     print("\n| table | within the bound on cost, all data | of these with accuracy ≥ 0.85 |\n|---|---|---|")
     for name in JOBS:
         job = load_job(f"subsampling/{name}-accuracy")
-        feasible = _feasible(job) & (job.problem.share == 1)
+        feasible = _feasible(job) & (row_shares(job.problem) == 1)
         accurate = feasible & (job.measurements.metrics["accuracy"] >= 0.85)
         print(f"| {name} | {feasible.sum()} | {accurate.sum()} |")
     print("\n| table | fraction | rank correlation with all data: accuracy | time |\n|---|---|---|---|")
@@ -81,21 +84,24 @@ def tables() -> None:
 
 
 def speed(repeats: int = 5) -> None:
-    """CPU seconds and wall seconds of one decision after 40 and 100 runs on samples."""
-    job = load_job("subsampling/cnn-accuracy")
+    """CPU seconds and wall seconds of one decision after 60 and 100 runs on samples."""
+    job = load_job("subsampling/rnn-accuracy")
     rng = np.random.default_rng(0)
-    samples = rng.permutation(np.flatnonzero(job.problem.share < 1))
-    systems: dict[str, Policy] = {name: preset(name) for name in ("fabulinus", "fabolas", "trimtuner-gp", "trimtuner")}
+    samples = rng.permutation(np.flatnonzero(row_shares(job.problem) < 1))
+    systems: dict[str, Policy] = {
+        name: preset(name) for name in ("fabulinus", "fabulinus-2019", "fabolas", "trimtuner-gp", "trimtuner")
+    }
+    systems["fabulinus, look-ahead 1"] = preset("fabulinus", lookahead=1)
     systems["fabulinus, 8 steps of MCMC"] = replace(preset("fabulinus"), surrogate=Fabolas(chain=8))
     print("| system | runs known | CPU s | wall s |\n|---|---|---|---|")
     for name, policy in systems.items():
-        for known in (40, 100):
+        for known in (60, 100):
             observations = _observations(job, samples[:known].tolist())
             cpu, wall = [], []
             for seed in range(repeats):
                 fabolas_module._fit_all.cache_clear()
                 began = time.process_time(), time.perf_counter()
-                plan = decide(job.problem, _without_start(policy), observations, seed=seed)
+                plan = decide(job.problem, replace(_without_start(policy), stop=Never()), observations, seed=seed)
                 cpu.append(time.process_time() - began[0])
                 wall.append(time.perf_counter() - began[1])
                 assert isinstance(plan, Order)
@@ -167,10 +173,8 @@ def trace(job: ReplayJob, policy: Policy, seed: int, runs: int) -> list[list[flo
 def _system(label: str) -> Policy:
     if label == "fabulinus, published start":
         policy = preset("fabulinus")
-        assert isinstance(policy.choose, OnShares)
-        assert isinstance(policy.choose.chooser, FirstOf)
-        planner = policy.choose.chooser.choosers[1]
-        return replace(policy, choose=OnShares("samples", FirstOf((PUBLISHED_START, planner))))
+        assert isinstance(policy.choose, FirstOf)
+        return replace(policy, choose=FirstOf((OnShares("samples", PUBLISHED_START), *policy.choose.choosers[1:])))
     return preset(label)
 
 
@@ -298,6 +302,8 @@ def _observations(job: ReplayJob, rows: Iterable[int]) -> Observations:
 
 
 def _without_start(policy: Policy) -> Policy:
+    if isinstance(policy.choose, FirstOf):
+        return replace(policy, choose=policy.choose.choosers[-1])
     assert isinstance(policy.choose, OnShares)
     assert isinstance(policy.choose.chooser, FirstOf)
     return replace(policy, choose=OnShares(policy.choose.which, policy.choose.chooser.choosers[-1]))
