@@ -14,6 +14,7 @@ from lynceus_lab.experiment_page import as_csv, experiment_page
 from lynceus_lab.figures import draw
 from lynceus_lab.results_page import results_page
 from lynceus_lab.summary import summarise, worth_showing
+from lynceus_lab.summary_merge import merged
 from lynceus_lab.trace_store import Store
 
 _FIELDS = (
@@ -24,7 +25,8 @@ _FIELDS = (
 
 
 def write_summaries(experiments: Sequence[Experiment], store: Store, folder: Path) -> list[Path]:
-    """A JSON and a CSV file per experiment that was run; an older summary of the others stays as it is."""
+    """A JSON and a CSV file per experiment that was run; an older summary of the others stays as it is, and so does what it has of more
+    seeds."""
     make_folder(folder, "--summaries")
     written = []
     for experiment in experiments:
@@ -37,6 +39,7 @@ def write_summaries(experiments: Sequence[Experiment], store: Store, folder: Pat
             raise
         if experiment.settings and not summary["table"]:
             continue
+        summary = merged(summary, _read(path) if path.is_file() else None)
         path.write_text(as_json(summary), encoding="utf-8")
         if summary["table"]:
             path.with_suffix(".csv").write_text(as_csv(summary), encoding="utf-8")

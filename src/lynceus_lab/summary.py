@@ -5,6 +5,7 @@ Pages and figures are made from summaries alone, so they can be made again witho
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +100,7 @@ def summarise(experiment: Experiment, store: Store) -> dict[str, Any]:
         "paper": spec.paper,
         "here": spec.here,
         "readings": list(spec.readings),
-        "claims": [_claim(readings) for readings in _judged(evidence)],
+        "claims": [_claim(readings, experiment) for readings in _judged(evidence)],
         "curves": [
             {"title": figure.title, "kind": figure.kind, "log": figure.log, "panels": panels_of(evidence, figure)}
             for figure in spec.figures
@@ -254,7 +255,7 @@ def _judged(evidence: Evidence) -> Iterable[dict[str, Judged]]:
         yield {reading: judged(claim, reading) for reading in experiment.readings}
 
 
-def _claim(readings: dict[str, Judged]) -> dict[str, Any]:
+def _claim(readings: dict[str, Judged], experiment: Experiment) -> dict[str, Any]:
     judged = next(iter(readings.values()))
     claim, found = judged.claim, judged.found
     return {
@@ -266,9 +267,18 @@ def _claim(readings: dict[str, Judged]) -> dict[str, Any]:
         "jobs": 0 if found is None else found.jobs,
         "undecided": 0 if found is None else found.undecided,
         "measured": claim.measure.kind,
+        "setting": _setting(claim, experiment),
         "note": claim.note,
         "readings": {name: _found(one) for name, one in readings.items()} if len(readings) > 1 else {},
     }
+
+
+def _setting(claim: ClaimSpec, experiment: Experiment) -> str:
+    """A short hash of what a claim measures, and of the settings of the policies that it names."""
+    named = {claim.measure.of, claim.measure.to}
+    places = {place: one.fingerprint for place, one in experiment.settings.items() if place.policy in named}
+    text = [claim.measure.model_dump_json(), *sorted(f"{place.job} {one}" for place, one in places.items())]
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()[:12]
 
 
 def _found(judged: Judged) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from lynceus_lab.trace_store import Store
 def test_the_message_for_missing_ray_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
-        MissingExtraError, match=r"Campaigns on Ray need an optional package: pip install 'lynceus\[ray\]'$"
+        MissingExtraError, match=r"Campaigns on Ray need an optional package: pip install 'lynceus-opt\[ray\]'$"
     ):
         next(iter(engine_named("ray", 1)([])))
 
