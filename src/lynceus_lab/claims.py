@@ -94,21 +94,27 @@ def measured(
     above = [values(job, measure.of or "", variant, measure) for job in jobs]
     if not all(above):
         return None
-    if measure.pooled:
-        above = [together(above)]
     if measure.kind == "value":
-        return estimate(above, measure.statistic)
+        pooled = estimate([together(above)] if measure.pooled else above, measure.statistic)
+        return _of_jobs(pooled, above, above) if measure.pooled else pooled
     other = measure.to_variant if measure.to_variant is not None else variant
     its = measure if measure.to_level is None else measure.model_copy(update={"level": measure.to_level})
     below = [values(job, measure.to or "", other, its) for job in jobs]
     if not all(below):
         return None
     if measure.pooled:
-        below = [together(below)]
-    found = ratio(above, below, measure.statistic)
+        found = _of_jobs(ratio([together(above)], [together(below)], measure.statistic), above, below)
+    else:
+        found = ratio(above, below, measure.statistic)
     if measure.kind == "saving":
         return replace(found, value=1 - found.value, low=1 - found.high, high=1 - found.low)
     return found
+
+
+def _of_jobs(found: Estimate, above: Sequence[BySeed], below: Sequence[BySeed]) -> Estimate:
+    """A pooled number with the seeds of each job and the number of jobs, not those of the pool."""
+    seeds = min(len(one.keys() & other.keys()) for one, other in zip(above, below, strict=True))
+    return replace(found, seeds=seeds, jobs=len(above))
 
 
 @dataclass(frozen=True, slots=True)
