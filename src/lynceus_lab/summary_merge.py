@@ -24,7 +24,7 @@ def merged(new: Summary, stored: Summary | None) -> Summary:
     taken = any(claim is not own for claim, own in zip(claims, new["claims"], strict=True))
     larger = dict(stored if _replays(stored) > _replays(new) and _same_policies(new, stored) else new)
     made = _joined(new["made"], stored["made"]) if taken or larger["table"] is stored["table"] else new["made"]
-    texts = {name: new[name] for name in ("title", "source", "paper", "here", "readings") if name in new}
+    texts: Summary = {name: new[name] for name in ("title", "source", "paper", "here", "readings") if name in new}
     return {**larger, **texts, "claims": claims, "made": made}
 
 
