@@ -1,62 +1,63 @@
 """Learning from earlier jobs without trusting them.
 
-Every past job is one hypothesis: this job's ln time is the past job's, shifted, scaled and bent a little,
+Every past job is a set of hypotheses: this job's ln time is the past job's, shifted, scaled and bent a little,
 
-    ln T(x) = a + b · m_j(x) + r(x),      a ~ N(0, 1),  b ~ N(1, 1/4²),  r a Gaussian process of std ρ,
+    ln T(x) = a + b · m(x) + r(x),      a ~ N(α, σ²),  b ~ N(1, 1/4²),  r a Gaussian process of std ρ,
 
-where m_j is what a Gaussian process learnt from the runs of job j, read as it was or for another amount of data (see `past_curves`). One
-further hypothesis says that the past tells nothing. The runs of this job weigh them by Bayes' rule: the weight of a hypothesis is its prior
-weight times the probability density that it gave, one after the other, to the runs that were made. What cannot explain them loses its
-weight, down to the prediction of the wrapped model alone.
+where m is what the past job says (`past_curves`), as it was or for another amount of data. Reported metrics are treated in the same way.
+Further hypotheses say that the past tells nothing. The runs of this job weigh them by Bayes' rule: the weight of a hypothesis is its
+prior weight times the probability density that it gave, one after the other, to the runs that were made.
 
-Shapes: q configurations, n runs of this job, b states, e imagined runs of each, j past jobs.
+Shapes: q configurations, n runs of this job, r chosen rows, s draws.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import log_ndtr
 
 from lynceus.models.blas import one_thread
 from lynceus.models.features import log_price, standard_inputs
-from lynceus.models.interfaces import Surrogate
-from lynceus.models.past_match import Curve, past_curves
-from lynceus.models.prediction import Prediction
-from lynceus.models.state import State
+from lynceus.models.past_curves import Curve, credibility, metric_curve, time_curves
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from lynceus.models.state import State
     from lynceus.problem.history import PastJob
+    from lynceus.problem.problem import Problem
     from lynceus.space.column import FloatArray, IntArray
     from lynceus.space.table import Space
 
 _SHORTEST_S = 1e-3
-_OFFSET, _LEVEL, _SCALE = 1.0, 0.3, 0.25
-"""Prior std of a, where its level is unknown (a factor of e either way) and where the amount of data explains it; and of b around 1."""
+_SCALE = 0.25
+"""Prior std of b around 1."""
+_LEVEL, _FREE_LEVEL, _METRIC_LEVEL = 0.3, 1.0, 0.7
+"""Prior std of a: where the amount of data explains the level, where nothing does, and for metrics."""
+_BY_DEADLINES, _BY_DEADLINE = 0.3, 0.6
+"""How well the deadlines tell the level: users demand of a job with twice the work twice the time, within a factor of e^0.3; and a deadline
+alone is about the time of an average configuration, within e^0.6."""
 _BENDS = (0.1, 0.3)
 """Std of r: a sibling, and a relative."""
 _ALONE = (0.4, 0.8)
-"""Std of the local part of the hypothesis that the past tells nothing."""
-_SLOPE, _SLOPE_STD, _CENTRE_STD = -0.5, 0.45, 0.5
-"""That hypothesis has the priors of the default model: time falls with the price to the power of −0.5 ± 0.45 from about the deadline."""
+"""Std of the local part of the hypotheses that the past tells nothing."""
+_SLOPE, _SLOPE_STD, _CENTRE_STD, _METRIC_CENTRE_STD = -0.5, 0.45, 0.5, 1.5
+"""They have the priors of the default model: time falls with the price to the power of −0.5 ± 0.45 from about the deadline."""
 _NOISE = 0.05
-_LEAST_WEIGHT = 1e-3
-"""Hypotheses below this share are left out of a prediction."""
+_TRUST = 0.6
+"""Prior probability that a past job resembles this one, if it is credible."""
+_LIKE = 0.5
+"""Past jobs whose curves differ by less (std of ln time) resemble each other."""
 
 
 @dataclass(frozen=True, eq=False)
-class Hypothesis:
-    """A Gaussian process of ln time: a mean, and a covariance of a few rank-one parts and a local one."""
+class Process:
+    """A Gaussian process of ln time or of the logarithm of a metric: a mean, and a covariance of rank-one parts and a local one."""
 
-    job: str
-    """The past job; empty for the hypothesis that the past tells nothing."""
-    prior: float
-    """Its weight before any run."""
     mean: FloatArray
     """Prior mean `[q]`."""
     parts: FloatArray
@@ -68,150 +69,151 @@ class Hypothesis:
 
     def covariance(self, local: FloatArray, one: IntArray, other: IntArray) -> FloatArray:
         """Prior covariance of rows `one [r]` with rows `other [s]`; `local [r, s]` is the correlation of the local part."""
-        same = one[:, None] == other[None]
-        own = np.where(same, self.doubt[one][:, None], 0.0)
+        own = np.where(one[:, None] == other[None], self.doubt[one][:, None], 0.0)
         return np.asarray(self.parts[:, one].T @ self.parts[:, other] + self.bend**2 * local + own)
 
 
-@dataclass(frozen=True)
-class Transfer:
-    """A model of log time that also learns from the problem's history; without history, the wrapped model alone."""
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """What one past job, read in one way, says of this job."""
 
-    surrogate: Surrogate
-    trust: float = 0.5
-    """Prior probability that some past job resembles this one, if those past jobs resemble each other."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.trust < 1:
-            raise ValueError(f"trust {self.trust} must lie in [0, 1)")
-
-    def __call__(self, state: State, seed: int) -> Prediction:
-        """The wrapped model and the past jobs, weighted by how well each predicted the runs so far."""
-        if not state.problem.history:
-            return self.surrogate(state, seed)
-        found = self.mixture(state, seed)
-        if len(found) == 1:
-            return found[0][1]
-        share = np.array([weight for weight, _ in found])
-        means = np.stack([one.mean[:, :, 0] for _, one in found])
-        spread = np.stack([np.square(one.std[:, :, 0]) for _, one in found])
-        mean, std = found[0][1].mean.copy(), found[0][1].std.copy()
-        mean[:, :, 0] = np.tensordot(share, means, 1)
-        std[:, :, 0] = np.sqrt(np.tensordot(share, spread + np.square(means - mean[:, :, 0]), 1))
-        return replace(found[0][1], mean=mean, std=std)
-
-    def mixture(self, state: State, seed: int) -> list[tuple[float, Prediction]]:
-        """The hypotheses that count: the weight of each, in sum 1, and what it predicts.
-
-        The first is the wrapped model; as long as this job has no run, the prior of the hypothesis that the past tells nothing.
-        """
-        with one_thread():
-            fits = self._fits(state)
-        alone = [one for one in fits if not one.hypothesis.job]
-        weight = sum(one.weight for one in alone)
-        shape = (len(state), len(state.open), state.targets)
-        first = (
-            self.surrogate(state, seed) if len(state.rows) else Prediction("log time", np.zeros(shape), np.ones(shape))
-        )
-        if first.form != "log time" or weight > 1 - _LEAST_WEIGHT:
-            return [(1.0, first)]
-        if not len(state.rows):
-            first = _replaced(first, *alone[-1].predict(state))
-        found = [(weight, first)]
-        for one in fits:
-            if one.hypothesis.job and one.weight > _LEAST_WEIGHT:
-                found.append((one.weight, _replaced(first, *one.predict(state))))
-        total = sum(share for share, _ in found)
-        return [(share / total, one) for share, one in found]
-
-    def weights(self, state: State) -> dict[str, float]:
-        """How much each past job counts; the name `""` is for what the wrapped model alone predicts."""
-        found: dict[str, float] = {}
-        for one in self._fits(state):
-            found[one.hypothesis.job] = found.get(one.hypothesis.job, 0.0) + one.weight
-        return found
-
-    def _fits(self, state: State) -> list[_Fit]:
-        problem = state.problem
-        deadline_s = problem.deadline_s if 0 < problem.deadline_s < np.inf else 0.0
-        hypotheses = _hypotheses(problem.space, problem.history, self.trust, deadline_s)
-        local = _correlation(problem.space, np.arange(len(state.open)), state.rows)
-        fits = [_fit(one, state, local) for one in hypotheses]
-        logs = np.array([one.evidence + np.log(one.hypothesis.prior) for one in fits])
-        share = np.exp(logs - logs.max())
-        return [replace(one, weight=float(each)) for one, each in zip(fits, share / share.sum(), strict=True)]
-
-
-def _replaced(prediction: Prediction, mean: FloatArray, variance: FloatArray) -> Prediction:
-    """A prediction with other moments of ln time `[b, q]`; metrics stay."""
-    means, stds = prediction.mean.copy(), prediction.std.copy()
-    means[:, :, 0], stds[:, :, 0] = mean, np.sqrt(variance)
-    return replace(prediction, mean=means, std=stds)
+    job: str
+    """The past job; empty for the hypotheses that the past tells nothing."""
+    prior: float
+    """Its weight before any run."""
+    processes: tuple[Process | None, ...]
+    """Of ln time, then of every metric of the problem; None where nothing is said."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
+class Fit:
+    """A process after the runs of this job: as if each had shown `sites` with an independent error of variance `noise`."""
+
+    process: Process
+    rows: IntArray
+    """Runs that count `[n]`."""
+    sites: FloatArray
+    noise: FloatArray
+    evidence: float
+    """ln of the probability density that the process gave to the runs."""
+
+    def moments(self, space: Space, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean `[r]` and covariance `[r, r]` of some rows."""
+        prior = self.process.covariance(correlation(space, rows, rows), rows, rows)
+        if not len(self.rows):
+            return self.process.mean[rows], prior
+        cross = self.process.covariance(correlation(space, rows, self.rows), rows, self.rows)
+        among = self.process.covariance(correlation(space, self.rows, self.rows), self.rows, self.rows)
+        factor = cho_factor(among + np.diag(self.noise))
+        mean = self.process.mean[rows] + cross @ cho_solve(factor, self.sites - self.process.mean[self.rows])
+        return np.asarray(mean), np.asarray(prior - cross @ cho_solve(factor, cross.T))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
     """A hypothesis after the runs of this job."""
 
-    hypothesis: Hypothesis
-    evidence: float
-    """ln of the probability density that it gave to the runs."""
-    mean: FloatArray
-    """Posterior mean `[q]`."""
-    known: FloatArray
-    """L⁻¹ K `[n, q]`: what the runs explain of every row."""
-    weight: float = 0.0
+    job: str
+    weight: float
+    fits: tuple[Fit | None, ...]
 
-    def predict(self, state: State) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of ln time in every state `[b, q]`, after its imagined runs."""
-        hypothesis, q = self.hypothesis, len(self.mean)
-        prior = np.square(hypothesis.parts).sum(axis=0) + hypothesis.bend**2 + hypothesis.doubt
-        variance = np.maximum(prior - np.square(self.known).sum(axis=0), 1e-9)
-        if not state.imagined_rows.shape[1]:
-            shape = (len(state), q)
-            return np.broadcast_to(self.mean, shape), np.broadcast_to(variance, shape)
-        extra, flat = np.unique(state.imagined_rows, return_inverse=True)
-        place: IntArray = np.asarray(flat).reshape(state.imagined_rows.shape)
-        every = np.arange(q)
-        local = _correlation(state.problem.space, every, extra)
-        column = hypothesis.covariance(local, every, extra) - self.known.T @ self.known[:, extra]
-        own_noise = _NOISE**2 * np.eye(state.imagined_rows.shape[1])
-        among: FloatArray = np.asarray(column[extra][place[:, :, None], place[:, None, :]] + own_noise)
-        gain = np.linalg.solve(among, np.moveaxis(column[:, place], 0, -1))  # [b, e, q]
-        wrong = state.imagined_targets[:, :, 0] - self.mean[state.imagined_rows]
-        mean = self.mean + np.einsum("be,beq->bq", wrong, gain)
-        less = np.einsum("qbe,beq->bq", column[:, place], gain)
-        return mean, np.maximum(variance - less, 1e-9)
+    def draws(self, space: Space, rows: IntArray, normal: FloatArray) -> list[FloatArray | None]:
+        """Joint draws of every target at some rows, as logarithms `[s, r]`, from standard normal numbers `[targets, s, r]`."""
+        found: list[FloatArray | None] = []
+        for fit, numbers in zip(self.fits, normal, strict=True):
+            if fit is None:
+                found.append(None)
+                continue
+            mean, covariance = fit.moments(space, rows)
+            root = np.linalg.cholesky(
+                covariance + 1e-6 * max(1.0, float(np.trace(covariance)) / len(rows)) * np.eye(len(rows))
+            )
+            found.append(np.asarray(mean + numbers @ root.T))
+        return found
 
 
-def _fit(hypothesis: Hypothesis, state: State, local: FloatArray) -> _Fit:
-    """Runs one after the other; `local [q, n]`. A stopped run only says that its time is longer.
+def posteriors(state: State) -> list[Posterior]:
+    """All hypotheses with their weights, in sum 1; the first ones say that the past tells nothing."""
+    with one_thread():
+        hypotheses = hypotheses_of(state.problem)
+        fits = [tuple(_fits(one, state)) for one in hypotheses]
+    logs = np.array([sum(f.evidence for f in each if f is not None) for each in fits])
+    logs += np.log([one.prior for one in hypotheses])
+    share = np.exp(logs - logs.max())
+    share /= share.sum()
+    return [Posterior(one.job, float(w), each) for one, w, each in zip(hypotheses, share, fits, strict=True)]
+
+
+def past_weights(found: Sequence[Posterior]) -> dict[str, float]:
+    """How much each past job counts; the name `""` is for that the past tells nothing."""
+    weights: dict[str, float] = {}
+    for one in found:
+        weights[one.job] = weights.get(one.job, 0.0) + one.weight
+    return weights
+
+
+def usable_history(problem: Problem) -> tuple[PastJob, ...]:
+    """The past jobs that count: related ones that can be compared and tell what the objective is made of."""
+    needed = problem.goal.metrics
+    return tuple(
+        job
+        for job in problem.history
+        if job.related
+        and time_curves(problem.space, job)
+        and all(metric_curve(problem.space, job, name) is not None for name in needed)
+    )
+
+
+def _fits(hypothesis: Hypothesis, state: State) -> Iterator[Fit | None]:
+    for place, process in enumerate(hypothesis.processes):
+        if process is None:
+            yield None
+        elif place == 0:
+            stopped = ~np.isnan(state.bound_s)
+            seconds = np.where(stopped, state.bound_s, state.seconds)
+            yield fitted(process, state.problem.space, state.rows, np.log(np.maximum(seconds, _SHORTEST_S)), stopped)
+        else:
+            values = state.metrics[:, place - 1]
+            known = np.isnan(state.bound_s) & (np.nan_to_num(values) > 0)
+            logs = np.log(values[known])
+            yield fitted(process, state.problem.space, state.rows[known], logs, np.zeros(len(logs), dtype=bool))
+
+
+def fitted(
+    process: Process,
+    space: Space,
+    rows: IntArray,
+    logs: FloatArray,
+    stopped: np.ndarray[tuple[int], np.dtype[np.bool_]],
+) -> Fit:
+    """Runs one after the other. A stopped run only says that its value is larger.
 
     Its site is the normal distribution that gives the moments of the truncated one (assumed density filtering).
     """
-    rows, stopped = state.rows, ~np.isnan(state.bound_s)
-    seen = np.log(np.maximum(np.where(stopped, state.bound_s, state.seconds), _SHORTEST_S))
-    cross = hypothesis.covariance(local, np.arange(len(state.open)), rows)
-    known, evidence = np.zeros((len(rows), len(cross))), 0.0
-    mean = hypothesis.mean.copy()
-    for i, row in enumerate(rows):
-        column = cross[:, i] - known[:i].T @ known[:i, row]
-        variance, value = max(float(column[row]), 1e-9) + _NOISE**2, float(seen[i])
-        gap = (value - float(mean[row])) / np.sqrt(variance)
+    n = len(rows)
+    covariance = process.covariance(correlation(space, rows, rows), rows, rows)
+    mean, evidence = process.mean[rows].copy(), 0.0
+    sites, noise = logs.astype(float).copy(), np.full(n, _NOISE**2)
+    for i in range(n):
+        own = max(float(covariance[i, i]), 1e-9)
+        variance = own + _NOISE**2
+        gap = (sites[i] - float(mean[i])) / np.sqrt(variance)
         if stopped[i]:
             evidence += float(log_ndtr(-gap))
             hazard = float(np.exp(-0.5 * gap * gap - log_ndtr(-gap)) / np.sqrt(2 * np.pi))
             left = min(max(1.0 - hazard * (hazard - gap), 1e-3), 1.0 - 1e-9)
-            value = float(mean[row]) + hazard * np.sqrt(variance) / (1.0 - left)
+            sites[i] = float(mean[i]) + hazard * np.sqrt(variance) / (1.0 - left)
             variance = variance / (1.0 - left)
+            noise[i] = variance - own
         else:
             evidence -= 0.5 * (gap * gap + float(np.log(2 * np.pi * variance)))
-        known[i] = column / np.sqrt(variance)
-        mean = mean + column * (value - mean[row]) / variance
-    return _Fit(hypothesis, evidence, mean, known)
+        column = covariance[:, i].copy()
+        mean = mean + column * (sites[i] - mean[i]) / variance
+        covariance = covariance - np.outer(column, column) / variance
+    return Fit(process, rows, sites, noise, evidence)
 
 
-def _correlation(space: Space, one: IntArray, other: IntArray) -> FloatArray:
+def correlation(space: Space, one: IntArray, other: IntArray) -> FloatArray:
     """Correlation of the local part `[r, s]`: rough, because times have cliffs."""
     inputs = standard_inputs(space)
     first, second = inputs[one], inputs[other]
@@ -219,44 +221,100 @@ def _correlation(space: Space, one: IntArray, other: IntArray) -> FloatArray:
     return np.asarray(np.exp(-np.sqrt(np.maximum(squares, 0.0) / inputs.shape[1])))
 
 
-def _relatedness(curves: Sequence[Curve]) -> float:
-    """The share of the past jobs that some other past job resembles; 1 for a single job, of which nothing is known, and 0 for none.
-
-    Jobs that tell nothing about each other seldom tell something about this one.
-    """
-    own = [curve for curve in curves if curve.factor == 1.0]
-    if len(own) < 2:
-        return float(len(own))
-    related = sum(
-        min(float(np.std(one.mean - other.mean)) for other in curves if other.name != one.name) <= max(_BENDS)
-        for one in own
-    )
-    return (0.5 + related) / (0.5 + len(own))
+def hypotheses_of(problem: Problem) -> tuple[Hypothesis, ...]:
+    """That the past tells nothing, and every past job that counts."""
+    deadline_s = problem.deadline_s if 0 < problem.deadline_s < np.inf else 0.0
+    return _hypotheses(problem.space, usable_history(problem), deadline_s, problem.metrics)
 
 
 @lru_cache(maxsize=16)
-def _hypotheses(space: Space, history: tuple[PastJob, ...], trust: float, deadline_s: float) -> tuple[Hypothesis, ...]:
-    """The past jobs, their average, and that they tell nothing; cached, because neither space nor history change."""
-    curves = past_curves(space, history)
-    ones, none = np.ones(len(space)), np.zeros(len(space))
-    price = log_price(space)
-    level = np.log(deadline_s) if deadline_s else float(np.mean([curve.mean.mean() for curve in curves] or [0.0]))
-    parts = np.stack([_CENTRE_STD * ones, _SLOPE_STD * price])
-    trust *= _relatedness(curves)
-    start = (1.0 - trust) / len(_ALONE)
-    found = [Hypothesis("", start, level + _SLOPE * price, parts, bend, none) for bend in _ALONE]
-    names = {curve.name for curve in curves}
-    for name in names:
-        own = [curve for curve in curves if curve.name == name]
-        # As it was, at any level; and with more or less data, at the level that follows.
-        read = [(curve, _LEVEL) for curve in own] + [(curve, _OFFSET) for curve in own if curve.factor == 1.0]
-        for curve, offset in read:
-            shape = curve.mean - curve.mean.mean()
-            parts = np.stack([offset * ones, _SCALE * shape])
-            found += [
-                Hypothesis(
-                    name, trust / len(names) / len(read) / len(_BENDS), curve.mean, parts, bend, np.square(curve.std)
-                )
-                for bend in _BENDS
-            ]
+def _hypotheses(
+    space: Space, history: tuple[PastJob, ...], deadline_s: float, metrics: tuple[str, ...]
+) -> tuple[Hypothesis, ...]:
+    belief = [credibility(space, job) for job in history]
+    trust = _TRUST * float(np.mean(belief)) * _relatedness(space, history) if history else 0.0
+    found = list(_nothing_told(space, history, deadline_s, metrics, 1.0 - trust))
+    for job, believed in zip(history, belief, strict=True):
+        share = trust * believed / max(sum(belief), 1e-9)
+        if share < 1e-6:
+            continue
+        curves = [metric_curve(space, job, name) for name in metrics]
+        for weight, curve, shift, std in _readings(space, job, deadline_s):
+            for bend in _BENDS:
+                processes = [_read(curve, shift, std, bend)]
+                extra = [None if one is None else _read(one, 0.0, _METRIC_LEVEL, bend) for one in curves]
+                found.append(Hypothesis(job.name, share * weight / len(_BENDS), (*processes, *extra)))
     return tuple(found)
+
+
+def _read(curve: Curve, shift: float, level: float, bend: float) -> Process:
+    shape = curve.mean - curve.mean.mean()
+    parts = np.stack([np.full(len(shape), level), _SCALE * shape])
+    return Process(curve.mean + shift, parts, bend, np.square(curve.std))
+
+
+def _readings(space: Space, job: PastJob, deadline_s: float) -> Iterator[tuple[float, Curve, float, float]]:
+    """Ways to read a past job: weight (in sum 1), curve, and mean and std of its shift a.
+
+    The amount of data tells the level of the time, and so do the deadlines: a reading has the product of both, and weighs by how well they
+    agree.
+    """
+    curves = time_curves(space, job)
+    own = next(float(curve.mean.mean()) for curve in curves if curve.factor == 1.0)
+    found = []
+    for curve in curves:
+        middle = float(curve.mean.mean())
+        told, error = 0.0, np.inf
+        if deadline_s and job.deadline_s:
+            told, error = own + float(np.log(deadline_s / job.deadline_s)) - middle, _BY_DEADLINES
+        elif deadline_s:
+            told, error = float(np.log(deadline_s)) - middle, _BY_DEADLINE
+        for level in (_LEVEL, _FREE_LEVEL) if curve.factor == 1.0 else (_LEVEL,):
+            if np.isinf(error):
+                found.append((1.0, curve, 0.0, level))
+                continue
+            both = level**2 + error**2
+            agreed = float(np.exp(-0.5 * told**2 / both) / np.sqrt(both))
+            found.append((agreed, curve, told * level**2 / both, level * error / float(np.sqrt(both))))
+    total = sum(weight for weight, *_ in found)
+    for weight, curve, shift, std in found:
+        yield weight / total, curve, shift, std
+
+
+def _nothing_told(
+    space: Space, history: Sequence[PastJob], deadline_s: float, metrics: Sequence[str], weight: float
+) -> Iterator[Hypothesis]:
+    """The past tells nothing: the priors of the default model."""
+    ones, none, price = np.ones(len(space)), np.zeros(len(space)), log_price(space)
+    known = [float(curve.mean.mean()) for job in history for curve in time_curves(space, job) if curve.factor == 1.0]
+    level = np.log(deadline_s) if deadline_s else float(np.mean(known or [0.0]))
+    centre = _CENTRE_STD if deadline_s else _METRIC_CENTRE_STD
+    for bend in _ALONE:
+        time = Process(level + _SLOPE * price, np.stack([centre * ones, _SLOPE_STD * price]), bend, none)
+        others: list[Process | None] = []
+        for name in metrics:
+            curves = [curve for job in history if (curve := metric_curve(space, job, name)) is not None]
+            if not curves:
+                others.append(None)
+                continue
+            middle = float(np.mean([curve.mean.mean() for curve in curves]))
+            parts = np.stack([_METRIC_CENTRE_STD * ones, _SLOPE_STD * price])
+            others.append(Process(np.full(len(space), middle), parts, bend, none))
+        yield Hypothesis("", weight / len(_ALONE), (time, *others))
+
+
+def _relatedness(space: Space, history: Sequence[PastJob]) -> float:
+    """The share of the past jobs that some other past job resembles; 1 for a single job, of which nothing is known.
+
+    Jobs that tell nothing about each other seldom tell something about this one.
+    """
+    if len(history) < 3:
+        return 1.0
+    curves = [time_curves(space, job) for job in history]
+    shapes = [[curve.mean - curve.mean.mean() for curve in each] for each in curves]
+    own = [next(c.mean - c.mean.mean() for c in each if c.factor == 1.0) for each in curves]
+    related = sum(
+        min(float(np.std(own[i] - shape)) for j, each in enumerate(shapes) if j != i for shape in each) <= _LIKE
+        for i in range(len(history))
+    )
+    return (0.5 + related) / (0.5 + len(history))

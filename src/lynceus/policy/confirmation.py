@@ -160,7 +160,11 @@ def search_is_over(
     study (`resumed_at`) wants the search to go on: repetitions before count no longer.
     """
     own = own_confirmation(problem, policy, rules)
-    if own is None or order.plan.purpose is not Purpose.SEARCH or not any(map(_repeats, observations[resumed_at:])):
+    if (
+        own is None
+        or order.plan.purpose not in (Purpose.SEARCH, Purpose.HISTORY)
+        or not any(map(_repeats, observations[resumed_at:]))
+    ):
         return False
     state = State.present(problem, observations)
     best = believed_incumbent(state, policy, seed)

@@ -26,7 +26,6 @@ from lynceus.models.past_pairs import PastPairs
 from lynceus.models.price_trend import PriceTrend
 from lynceus.models.scale_out import ScaleOut
 from lynceus.models.subset_of_data import SubsetOfData
-from lynceus.models.transfer import Transfer
 from lynceus.models.trees import Trees
 from lynceus.policy.answer import BestBelieved, BestPredicted, BestSeen
 from lynceus.policy.checked_answer import BestChecked
@@ -81,7 +80,6 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             MetricTrees,
             PastPairs,
             MoveClasses,
-            Transfer,
         ),
         Chooser: (
             LatinHypercube,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lynceus.errors import InputError
@@ -24,10 +24,16 @@ class PastJob:
     """Whether it was stopped: its true time is longer `[n]`."""
     source: str = ""
     """Where it was read from: a study and its storage, or a file."""
+    metrics: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """What each run reported, by the name of the metric `[n]`; None for missing values."""
+    deadline_s: float | None = None
+    """The limit on time that it had; None for no limit."""
+    related: bool = True
+    """False: both jobs declare a family, and not the same one. It is stored and shown, but does not count."""
 
     def __post_init__(self) -> None:
         n = len(self.seconds)
-        lengths = {len(cells) for cells in self.columns.values()} | {len(self.stopped)}
+        lengths = {len(cells) for cells in (*self.columns.values(), *self.metrics.values())} | {len(self.stopped)}
         if lengths != {n}:
             raise InputError(f"history: {self.name} has {n} running times and columns of other lengths.")
         if not n or not self.columns:
@@ -43,6 +49,9 @@ class PastJob:
             "columns": {name: list(cells) for name, cells in self.columns.items()},
             "seconds": list(self.seconds),
             "stopped": [int(one) for one in self.stopped],
+            "metrics": {name: list(values) for name, values in self.metrics.items()},
+            "deadline_s": self.deadline_s,
+            "related": self.related,
         }
 
     @classmethod
@@ -55,4 +64,7 @@ class PastJob:
             tuple(float(one) for one in seconds),
             tuple(bool(one) for one in record.get("stopped") or [0] * len(seconds)),
             str(record.get("source", "")),
+            {str(name): tuple(values) for name, values in (record.get("metrics") or {}).items()},
+            None if record.get("deadline_s") is None else float(record["deadline_s"]),
+            bool(record.get("related", True)),
         )

@@ -110,13 +110,30 @@ def _with_objective(table: JobTable, text: str) -> JobTable:
     return replace(table, spec=spec.model_copy(update={"objective": text, "metrics": {**spec.metrics, **told}}))
 
 
-def table_as_history(spec: str | Path) -> PastJob:
-    """A whole table as the history of another job."""
+def table_as_history(spec: str | Path, family: str | None = None, where: str | None = None) -> PastJob:
+    """A whole table as the history of another job of `family`; `where` is an expression over the columns that selects rows."""
     path = job_path(spec)
     table = JobTable.read(path)
-    seconds = tuple(float(one) for one in table.measurements().seconds)
+    if where is not None:
+        table = table.where(where)
+    measured = table.measurements()
+    seconds = tuple(float(one) for one in measured.seconds)
     columns = {name: tuple(cells.tolist()) for name, cells in table.space().columns.items()}
-    return PastJob(table.spec.name or path.stem, columns, seconds, (False,) * len(seconds), f"table {path.name}")
+    metrics = {
+        name: tuple(None if math.isnan(one) else float(one) for one in values)
+        for name, values in measured.metrics.items()
+        if name in table.spec.metrics
+    }
+    return PastJob(
+        table.spec.name or path.stem,
+        columns,
+        seconds,
+        (False,) * len(seconds),
+        f"table {path.name}",
+        metrics,
+        _deadline_s(table, measured.seconds, table.spec.deadline),
+        related=not (family and table.spec.family) or family == table.spec.family,
+    )
 
 
 def _history(path: Path, table: JobTable) -> tuple[PastJob, ...]:
@@ -124,7 +141,7 @@ def _history(path: Path, table: JobTable) -> tuple[PastJob, ...]:
     for place, name in enumerate(table.spec.history):
         beside = path.parent / name
         try:
-            found.append(table_as_history(beside if beside.is_file() else name))
+            found.append(table_as_history(beside if beside.is_file() else name, table.spec.family))
         except InputError as error:
             raise InputError(f"{table.document.at('history', place)}: {error}") from None
     return tuple(found)

@@ -127,6 +127,8 @@ class ReplaySpec(Section):
     """Synthetic streams, for limits such as `p95(ttft) <= 500` that end a run when their answer is clear."""
     details: DetailsSpec | None = None
     past: PastSpec | None = None
+    family: str | None = None
+    """Jobs of one family are relatives: a past job that declares another family does not count."""
     history: list[str] = Field(default_factory=list)
     """Other replay jobs whose whole tables a policy may learn from: names of shipped jobs, or files beside this one."""
     progress: ProgressSpec | None = None

@@ -28,6 +28,8 @@ class Purpose(enum.StrEnum):
 
     SEARCH = "search"
     """The policy chose it."""
+    HISTORY = "history"
+    """The policy chose it because earlier jobs suggested it."""
     QUEUE = "queue"
     """The user asked for it."""
     CONFIRM = "confirm"

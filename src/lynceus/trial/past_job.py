@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from lynceus.problem.history import PastJob
 from lynceus.problem.problem import Problem
 from lynceus.space.column import Scalar
@@ -18,4 +20,7 @@ def past_job(name: str, problem: Problem, observations: Observations, source: st
     }
     seconds = tuple(float(seen.outcome.seconds) for seen in kept)
     stopped = tuple(seen.outcome.end is End.TIMEOUT for seen in kept)
-    return PastJob(name, columns, seconds, stopped, source)
+    reported = sorted({metric for seen in kept for metric in seen.outcome.metrics})
+    metrics = {metric: tuple(seen.outcome.metrics.get(metric) for seen in kept) for metric in reported}
+    deadline_s = problem.deadline_s if math.isfinite(problem.deadline_s) else None
+    return PastJob(name, columns, seconds, stopped, source, metrics, deadline_s)
