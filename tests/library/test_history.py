@@ -12,7 +12,7 @@ from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import prepare
 from lynceus.library.history import family_of
 from lynceus.library.open_study import OpenStudy, create_or_open, open_named
-from lynceus.models.transfer import Transfer
+from lynceus.policy.informed import FromHistory
 from lynceus.server.job_upload import uploaded_job
 from lynceus.storage.sql.storage import Storage
 
@@ -53,7 +53,7 @@ def test_a_study_learns_from_another_and_stores_exactly_what(tmp_path: Path) -> 
     (past,) = second.study.problem.history
     assert past.name == "etl-small"
     assert "study etl-small" in past.source
-    assert isinstance(second.study.policy.surrogate, Transfer)
+    assert isinstance(second.study.policy.choose, FromHistory)
     trial = second.study.ask()
     assert trial is not None
     assert "etl-small" in second.study.record.open_runs[0].order.plan.why
@@ -63,7 +63,7 @@ def test_a_study_learns_from_another_and_stores_exactly_what(tmp_path: Path) -> 
     again = open_named("etl-large", f"sqlite:///{tmp_path}/lynceus.db")
     (kept,) = again.study.problem.history
     assert kept.record() == past.record(), "the study keeps its history, whatever becomes of its source"
-    assert isinstance(again.study.policy.surrogate, Transfer)
+    assert isinstance(again.study.policy.choose, FromHistory)
 
 
 def test_auto_finds_the_family(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_auto_finds_the_family(tmp_path: Path) -> None:
     lonely = create(tmp_path, "lonely", "history: auto")
     assert lonely.note is not None
     assert "no earlier study of the family 'lonely'" in lonely.note
-    assert not isinstance(lonely.study.policy.surrogate, Transfer)
+    assert not isinstance(lonely.study.policy.choose, FromHistory)
 
 
 def test_files_and_other_storages(tmp_path: Path) -> None:
@@ -99,15 +99,25 @@ def test_files_and_other_storages(tmp_path: Path) -> None:
         ("{file: foreign.csv}", "has no column in common with this space"),
         ("{file: empty.csv}", "no finished run"),
         ("{study: x, storage: 'sqlite:///nowhere/x.db'}", "history:"),
+        ("{study: x, storage: 'nonsense://x'}", "history:"),
+        ("{file: words.csv}", "history: "),
+        ("{file: negative.csv}", "not above 0"),
+        ("{file: corrupt.parquet}", "history: "),
+        ("{file: few.csv}", "has 2 runs that can be compared; 3 are needed"),
     ],
 )
 def test_bad_history_is_said_in_one_sentence_and_the_study_begins(tmp_path: Path, entry: str, said: str) -> None:
     (tmp_path / "broken.csv").write_text("a,b\n1,2\n")
     (tmp_path / "foreign.csv").write_text("colour,runtime\nred,5\nblue,6\ngreen,7\n")
     (tmp_path / "empty.csv").write_text("nodes,state,runtime\n4,FAIL,\n")
+    (tmp_path / "words.csv").write_text("nodes,memory_gib,runtime\n1,4,soon\n2,4,later\n4,4,never\n")
+    (tmp_path / "negative.csv").write_text("nodes,memory_gib,runtime\n1,4,-5\n2,4,3\n4,4,2\n")
+    (tmp_path / "few.csv").write_text("nodes,memory_gib,runtime\n1,4,5\n2,4,3\n")
+    (tmp_path / "corrupt.parquet").write_bytes(b"PAR1 and then nothing")
     one = create(tmp_path, "etl", f"history: [{entry}]")
     assert one.note is not None
     assert said in one.note
+    assert "\n" not in one.note
     assert one.study.problem.history == ()
     assert one.study.ask() is not None
 
@@ -126,6 +136,33 @@ def test_a_policy_that_does_not_learn_says_so(tmp_path: Path) -> None:
     one = create(tmp_path, "etl-large", "history: [etl-small]\npolicy: cherrypick")
     assert one.note is not None
     assert "policy 'cherrypick'" in one.note
+
+
+def test_another_family_does_not_count(tmp_path: Path) -> None:
+    explore(create(tmp_path, "sort-small", "family: sort"), 20)
+    for own, counts in (("family: sort", True), ("family: grep", False), ("", True)):
+        one = create(tmp_path, f"job-{own[-4:]}x", f"history: [sort-small]\n{own}")
+        (past,) = one.study.problem.history
+        assert past.related is counts
+        assert isinstance(one.study.policy.choose, FromHistory) is counts
+        assert counts or "is of the family 'sort' and this job of 'grep'; it does not count" in (one.note or "")
+    declared = create(tmp_path, "declared", "history: [{study: sort-small, family: grep}]\nfamily: grep")
+    assert declared.study.problem.history[0].related, "the entry's own word counts"
+
+
+def test_another_objective_needs_its_metric(tmp_path: Path) -> None:
+    explore(create(tmp_path, "etl-small"), 20)
+    one = create(tmp_path, "etl-fast", "history: [etl-small]\nobjective: maximize throughput")
+    assert one.note is not None
+    assert "no earlier job has three runs that report throughput above 0, the objective; nothing is learnt" in one.note
+    rows = [f"{nodes},{gib},{600 / nodes:.1f},{nodes * 10}" for nodes in (1, 2, 4, 8) for gib in (4, 8)]
+    (tmp_path / "runs.csv").write_text("nodes,memory_gib,runtime,throughput\n" + "\n".join(rows) + "\n")
+    other = create(tmp_path, "etl-faster", "history: [{file: runs.csv}]\nobjective: maximize throughput")
+    assert other.note is None
+    assert isinstance(other.study.policy.choose, FromHistory)
+    trial = other.study.ask()
+    assert trial is not None
+    assert int(str(trial.params["nodes"])) >= 8
 
 
 def test_requests_cannot_make_the_server_read_files(tmp_path: Path) -> None:
@@ -152,7 +189,7 @@ def test_python_studies_are_history_too(tmp_path: Path) -> None:
     for nodes in (1, 2, 4, 8):
         first.add_trials([({"nodes": nodes}, 2000 / nodes, {})])
     second = make("second", history=[first])
-    assert isinstance(second.policy.surrogate, Transfer)
+    assert isinstance(second.policy.choose, FromHistory)
     again = lynceus.load_study(study_name="second", storage=f"sqlite:///{tmp_path}/python.db")
     assert [one.record() for one in again.problem.history] == [one.record() for one in second.problem.history]
     with pytest.raises(InputError, match="history"):

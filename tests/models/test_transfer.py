@@ -7,19 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lynceus.models.past_match import match, past_curves
+from lynceus.models.past_curves import credibility, metric_curve, time_curves
+from lynceus.models.past_match import match
 from lynceus.models.state import State
-from lynceus.models.transfer import _NOISE, Transfer, _correlation, _fit, _hypotheses
-from lynceus.policy.default import MODEL
+from lynceus.models.transfer import _NOISE, correlation, fitted, hypotheses_of, past_weights, posteriors, usable_history
 from lynceus.problem.budget import Budget
 from lynceus.problem.history import PastJob
-from lynceus.problem.objective import Constraint
+from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.space.column import FloatArray
 from lynceus.space.derived import Mapped
 from lynceus.space.parameter import Categorical, Ordinal
 from lynceus.space.table import Space
-from lynceus.testing import check_surrogate
 from lynceus.trial.order import Order, Plan
 from lynceus.trial.outcome import End, Observation, Outcome, TrainingTarget
 
@@ -70,86 +69,142 @@ def seen(rows: list[int], seconds: FloatArray, timeout_s: float = 1e9) -> tuple[
 ROWS = [0, 12, 3, 9, 14, 6]
 
 
-def test_without_history_it_is_the_wrapped_model() -> None:
-    state = State.present(problem_with(), seen(ROWS, seconds_with(100)))
-    inner, wrapped = MODEL(state, 3), Transfer(MODEL)(state, 3)
-    assert np.array_equal(inner.mean, wrapped.mean)
-    assert np.array_equal(inner.std, wrapped.std)
+def weights_of(problem: Problem, observations: tuple[Observation, ...]) -> dict[str, float]:
+    return past_weights(posteriors(State.present(problem, observations)))
 
 
-def test_it_is_a_surrogate() -> None:
-    check_surrogate(Transfer(MODEL))
+def misleading(how: str, truth: FloatArray) -> FloatArray:
+    logs = np.log(truth)
+    return np.random.default_rng(4).permutation(truth) if how == "shuffled" else np.exp(2 * logs.mean() - logs)
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.0])
-def test_a_sibling_gains_weight_and_predicts_better(factor: float) -> None:
+def test_a_sibling_gains_weight_and_predicts(factor: float) -> None:
     truth = seconds_with(100.0 * factor)
     state = State.present(problem_with(past(seconds_with(100.0))), seen(ROWS[:4], truth))
-    model = Transfer(MODEL)
-    assert model.weights(state)["past"] > 0.9
-    errors = [np.abs(one(state, 0).mean[0, :, 0] - np.log(truth)).mean() for one in (model, MODEL)]
-    assert errors[0] < 0.7 * errors[1]
+    found = posteriors(state)
+    assert past_weights(found)["past"] > 0.7
+    best = max((one for one in found if one.job), key=lambda one: one.weight)
+    fit = best.fits[0]
+    assert fit is not None
+    mean, covariance = fit.moments(SPACE, np.arange(len(SPACE)))
+    assert np.abs(mean - np.log(truth)).mean() < 0.25
+    assert (np.diag(covariance) > 0).all()
 
 
-@pytest.mark.parametrize("misleading", ["inverted", "shuffled"])
-def test_misleading_history_loses_its_weight(misleading: str) -> None:
+@pytest.mark.parametrize("how", ["inverted", "shuffled"])
+def test_misleading_history_is_not_believed_before_any_run(how: str) -> None:
     truth = seconds_with(100.0)
-    logs = np.log(truth)
-    wrong = np.exp(2 * logs.mean() - logs)
-    if misleading == "shuffled":
-        wrong = np.random.default_rng(4).permutation(truth)
-    state = State.present(problem_with(past(wrong)), seen(ROWS, truth))
-    model = Transfer(MODEL)
-    before = model.weights(State.present(problem_with(past(wrong)), ()))["past"]
-    assert before == pytest.approx(0.5)
-    assert model.weights(state)["past"] < 0.1
-    errors = [np.abs(one(state, 0).mean[0, :, 0] - logs).mean() for one in (model, MODEL)]
-    assert errors[0] < 1.25 * errors[1]
+    wrong = past(misleading(how, truth))
+    assert credibility(SPACE, past(truth)) > 0.5
+    assert credibility(SPACE, wrong) < 0.1
+    weights = weights_of(problem_with(wrong), ())
+    assert weights.get("past", 0.0) < 0.05
+
+
+def test_an_adversarial_history_loses_its_weight() -> None:
+    wrong = past(np.asarray(40.0 * 100.0 / NODES**0.9 * (MEMORY / 8) ** -1.5), "wants memory")
+    before = weights_of(problem_with(wrong), ())
+    after = weights_of(problem_with(wrong), seen(list(range(0, 15, 2)), np.asarray(40.0 * 100 / NODES**0.9)))
+    assert before["wants memory"] > 0.3
+    assert after["wants memory"] < 0.1
 
 
 def test_past_jobs_that_tell_nothing_of_each_other_are_trusted_less() -> None:
     random = np.random.default_rng(1)
-    strangers = [past(np.exp(random.normal(6.0, 1.0, len(SPACE))), f"stranger {i}") for i in range(4)]
-    weights = Transfer(MODEL).weights(State.present(problem_with(*strangers), ()))
-    assert 1.0 - weights[""] < 0.15
+    smooth = [
+        40.0 * 100 / NODES**p * (MEMORY / 16) ** m for p, m in zip(random.uniform(0, 2, 4), (-3, 2, 0, 3), strict=True)
+    ]
+    strangers = [past(np.asarray(one), f"stranger {i}") for i, one in enumerate(smooth)]
     relatives = [past(seconds_with(size), f"size {size}") for size in (90.0, 100.0, 110.0)]
-    weights = Transfer(MODEL).weights(State.present(problem_with(*relatives), ()))
-    assert 1.0 - weights[""] > 0.45
+    assert weights_of(problem_with(*strangers), ())[""] > weights_of(problem_with(*relatives), ())[""] + 0.1
 
 
-def test_imagined_runs_condition_as_real_ones_do() -> None:
+def test_jobs_of_another_family_do_not_count() -> None:
+    problem = problem_with(replace(past(seconds_with(100.0)), related=False))
+    assert usable_history(problem) == ()
+    assert [one.job for one in posteriors(State.present(problem, ()))] == ["", ""]
+
+
+def test_the_deadlines_tell_the_level() -> None:
+    sibling = replace(past(seconds_with(100.0)), deadline_s=600.0)
+    as_it_was, doubled = (
+        problem_with(sibling).with_constraints((Constraint("time", limit),)) for limit in (600.0, 1200.0)
+    )
+    means = []
+    for problem in (as_it_was, doubled):
+        found = [one for one in hypotheses_of(problem) if one.job]
+        process = [one.processes[0] for one in found]
+        means.append(
+            sum(one.prior * each.mean.mean() for one, each in zip(found, process, strict=True) if each is not None)
+        )
+    assert 0.4 < (means[1] - means[0]) / sum(one.prior for one in found) < 0.8, "about ln 2"
+
+
+def test_the_evidence_is_the_density_of_the_runs_and_the_moments_those_of_a_gaussian_process() -> None:
     truth = seconds_with(100.0)
-    state = State.present(problem_with(past(seconds_with(90.0))), seen(ROWS[:3], truth))
-    rows, logs = np.array([[9, 14]]), np.log(truth[[9, 14]])
-    imagined = replace(state, imagined_rows=rows, imagined_targets=logs[None, :, None])
-    later = State.present(state.problem, seen([*ROWS[:3], 9, 14], truth))
-    hypothesis = _hypotheses(SPACE, state.problem.history, 0.5, 600.0)[-1]
-    every = np.arange(len(SPACE))
-    before = _fit(hypothesis, state, _correlation(SPACE, every, state.rows))
-    after = _fit(hypothesis, later, _correlation(SPACE, every, later.rows))
-    for one, other in zip(before.predict(imagined), after.predict(later), strict=True):
-        assert one == pytest.approx(other, abs=1e-6)
-
-
-def test_the_evidence_is_the_density_of_the_runs() -> None:
-    truth = seconds_with(100.0)
-    state = State.present(problem_with(past(seconds_with(90.0))), seen(ROWS, truth))
-    every, rows = np.arange(len(SPACE)), state.rows
-    for hypothesis in _hypotheses(SPACE, state.problem.history, 0.5, 600.0)[:4]:
-        fit = _fit(hypothesis, state, _correlation(SPACE, every, rows))
-        among = hypothesis.covariance(_correlation(SPACE, rows, rows), rows, rows) + _NOISE**2 * np.eye(len(rows))
-        gap = np.log(truth[rows]) - hypothesis.mean[rows]
+    rows, every = np.array(ROWS), np.arange(len(SPACE))
+    for hypothesis in hypotheses_of(problem_with(past(seconds_with(90.0))))[:6]:
+        process = hypothesis.processes[0]
+        assert process is not None
+        fit = fitted(process, SPACE, rows, np.log(truth[rows]), np.zeros(len(rows), dtype=bool))
+        among = process.covariance(correlation(SPACE, rows, rows), rows, rows) + _NOISE**2 * np.eye(len(rows))
+        gap = np.log(truth[rows]) - process.mean[rows]
         expected = -0.5 * (gap @ np.linalg.solve(among, gap) + np.linalg.slogdet(2 * np.pi * among)[1])
         assert fit.evidence == pytest.approx(expected, abs=1e-6)
+        cross = process.covariance(correlation(SPACE, every, rows), every, rows)
+        mean, covariance = fit.moments(SPACE, every)
+        assert mean == pytest.approx(process.mean + cross @ np.linalg.solve(among, gap), abs=1e-8)
+        prior = process.covariance(correlation(SPACE, every, every), every, every)
+        assert covariance == pytest.approx(prior - cross @ np.linalg.solve(among, cross.T), abs=1e-8)
+
+
+def test_a_stopped_run_has_the_moments_of_a_truncated_normal() -> None:
+    process = hypotheses_of(problem_with(past(seconds_with(90.0))))[0].processes[0]
+    assert process is not None
+    row = np.array([3])
+    bound = process.mean[row] + 0.2
+    fit = fitted(process, SPACE, row, bound, np.array([True]))
+    own = float(process.covariance(np.ones((1, 1)), row, row)[0, 0])
+    random = np.random.default_rng(0)
+    truth = process.mean[row] + np.sqrt(own) * random.standard_normal(400_000)
+    noisy = truth + _NOISE * random.standard_normal(len(truth))
+    kept = truth[noisy > bound]
+    mean, covariance = fit.moments(SPACE, row)
+    assert mean[0] == pytest.approx(kept.mean(), abs=0.01)
+    assert covariance[0, 0] == pytest.approx(kept.var(), rel=0.03)
+    assert fit.evidence == pytest.approx(np.log(len(kept) / len(truth)), abs=0.01)
+
+
+def test_draws_have_the_moments() -> None:
+    state = State.present(problem_with(past(seconds_with(100.0))), seen(ROWS[:3], seconds_with(100.0)))
+    one = max(posteriors(state), key=lambda one: one.weight)
+    fit, rows = one.fits[0], np.array([1, 4, 7])
+    assert fit is not None
+    (drawn,) = one.draws(SPACE, rows, np.random.default_rng(2).standard_normal((1, 40_000, 3)))
+    assert drawn is not None
+    mean, covariance = fit.moments(SPACE, rows)
+    assert drawn.mean(axis=0) == pytest.approx(mean, abs=0.01)
+    assert np.cov(drawn.T) == pytest.approx(covariance, abs=0.02)
 
 
 def test_stopped_runs_count_as_longer() -> None:
     truth = seconds_with(100.0)
     faster = past(truth / 50, "fifty times faster")
     slower = past(truth * 1.1, "as slow")
-    state = State.present(problem_with(faster, slower), seen(ROWS[:4], truth, timeout_s=100.0))
-    weights = Transfer(MODEL).weights(state)
+    weights = weights_of(problem_with(faster, slower), seen(ROWS[:4], truth, timeout_s=100.0))
     assert weights["as slow"] > weights["fifty times faster"]
+
+
+def test_metrics_are_learnt_by_their_logarithm() -> None:
+    truth = seconds_with(100.0)
+    told = replace(past(truth), metrics={"tokens": tuple((1000 / truth).tolist())})
+    problem = replace(problem_with(told), objective=Objective.parse("maximize tokens"))
+    assert usable_history(problem) == (told,)
+    assert usable_history(replace(problem, history=(past(truth),))) == (), "it never reported the objective"
+    curve = metric_curve(SPACE, told, "tokens")
+    assert curve is not None
+    assert np.abs(curve.mean - np.log(1000 / truth)).max() < 0.2
 
 
 def test_columns_match_by_name_and_unit() -> None:
@@ -167,6 +222,6 @@ def test_machines_are_compared_by_their_sizes_and_the_rest_is_said() -> None:
     assert found.notes == ("other cloud has no column nodes; it is compared by the others",)
     nothing = PastJob("elsewhere", {"colour": ("red",) * 3}, (1.0, 2.0, 3.0), (False,) * 3)
     assert match(SPACE, nothing).notes == ("elsewhere has no column in common with this space; it is not used",)
-    assert past_curves(SPACE, (nothing,)) == []
+    assert time_curves(SPACE, nothing) == ()
     few = PastJob("few", {"nodes": (2,), "memory_gib": (8,)}, (1.0,), (False,))
     assert "so it is not used" in match(SPACE, few).notes[0]

@@ -30,6 +30,23 @@ def seconds_of(params: dict[str, Any]) -> float:
     return float(400 / params["n"] + 10 + (50 if params["mode"] == "a" else 0))
 
 
+def test_a_study_learns_from_another_study_of_the_server(server: Dashboard, new_study) -> None:
+    past = new_study()
+    run_trials(server, past, seconds_of)
+    job = JOB | {"name": f"{past}-again", "history": [past, "never-made"], "policy": "lynceus", "trial": {}}
+    answer = server.post("studies", job)
+    assert answer.status == 201, answer.body
+    assert "never-made" in answer.json["note"]
+    name = answer.json["name"]
+    insight = server.get(f"studies/{name}/insight").json
+    assert past in insight["next"]["trial"]["plan"]["why"]
+    (told,) = insight["history"]["jobs"]
+    assert told["name"] == past
+    assert told["weight"] > 0
+    refused = server.post("studies", job | {"name": "reader", "history": [{"file": "/etc/passwd"}]})
+    assert refused.status in (400, 422)
+
+
 def test_a_search_over_http_matches_the_storage(server: Dashboard, new_study) -> None:
     name = new_study()
     assert run_trials(server, name, seconds_of) == 8

@@ -9,6 +9,7 @@ from lynceus.analysis.candidates import Candidate, candidates
 from lynceus.analysis.importance import Importance, importance
 from lynceus.analysis.infeasibility import Infeasibility, infeasibility
 from lynceus.analysis.ordered_run import OrderedRun, ordered_run
+from lynceus.analysis.past_jobs import PastJobs, past_jobs
 from lynceus.analysis.predictions import explaining_policy
 from lynceus.analysis.rank_agreement import RankAgreement, rank_agreements
 from lynceus.analysis.study_context import StudyContext
@@ -46,6 +47,8 @@ class Explanation:
     """Which limit fails and by how much, when no configuration is known to meet every one; None when one is."""
     over_input_size: list[InputChoice]
     """The predicted answer over the size of the input; empty where the job does not say how much runs read."""
+    history: PastJobs | None
+    """What earlier jobs told; None without a history."""
 
 
 def explain(context: StudyContext, most: int = 5) -> Explanation:
@@ -65,6 +68,7 @@ def explain(context: StudyContext, most: int = 5) -> Explanation:
         rank_agreements(problem, known),
         None if _has_answer(study, policy, known) else infeasibility(context),
         curve_over_size(study),
+        past_jobs(context),
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lynceus.analysis.candidates import Candidate
     from lynceus.analysis.explanation import NextStep
     from lynceus.analysis.importance import Importance
+    from lynceus.analysis.past_jobs import PastJobs
     from lynceus.analysis.rank_agreement import RankAgreement
 
 _BAR = 24
@@ -48,6 +49,7 @@ def explain(
         return
     found, objective, out = explain_study(context, most), str(one.study.problem.objective), console()
     print_next(out, found.next)
+    print_past_jobs(out, found.history)
     if found.infeasible is not None:
         out.print(f"[bold]no answer yet[/]  {safe(found.infeasible.summary)}")
         out.print(f"[bold]what to do[/]  {safe(found.infeasible.advice)}")
@@ -70,6 +72,31 @@ def print_next(out: Console, step: NextStep) -> None:
     trial = step.trial
     until = "to its end" if math.isinf(trial.timeout_s) else f"for at most {format_duration(trial.timeout_s)}"
     out.print(f"[bold]next[/]  {safe(params_text(trial.params))}, {until} ({safe(trial.plan.why)})")
+
+
+def print_past_jobs(out: Console, found: PastJobs | None) -> None:
+    """Print how much each earlier job counts, and what they saved."""
+    from rich.table import Table
+
+    from lynceus.problem.units import format_money
+
+    if found is None:
+        return
+    table = Table("earlier job", "weight", "believed at first", "runs", "from")
+    table.title, table.title_justify = "what earlier jobs count", "left"
+    for one in found.jobs:
+        weight = percent(one.weight) if one.note is None else f"none: {one.note}"
+        table.add_row(safe(one.name), safe(weight), percent(one.credibility), str(one.runs), safe(one.source))
+    out.print(table)
+    if found.suggested:
+        saved = ""
+        if found.saved_usd is not None:
+            effect = "saved" if found.saved_usd >= 0 else "cost"
+            saved = f"; history {effect} about {format_money(abs(found.saved_usd))} of search"
+        trials = "trial" if found.suggested == 1 else "trials"
+        out.print(
+            f"[bold]history[/]  suggested {found.suggested} {trials} for {format_money(found.suggested_usd)}{saved}"
+        )
 
 
 def print_candidates(out: Console, objective: str, found: Sequence[Candidate]) -> None:

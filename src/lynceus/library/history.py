@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from lynceus.errors import InputError, LynceusError
 from lynceus.jobfile.job import Job
@@ -43,8 +45,15 @@ def with_history(prepared: PreparedStudy, storage: Storage) -> tuple[PreparedStu
     notes: list[str] = []
     for section in wanted if wanted != "auto" else _relatives(prepared.job, storage):
         try:
-            found.append(read_past_job(section, prepared.job, storage))
-        except LynceusError as error:
+            past = read_past_job(section, prepared.job, storage, prepared.problem.metrics)
+            related = _related(prepared.job, section, past.family)
+            found.append(replace(past.job, related=related))
+            if not related:
+                notes.append(
+                    f"history: {past.job.name} is of the family {(section.family or past.family)!r} and this job of "
+                    f"{prepared.job.spec.family!r}; it does not count"
+                )
+        except (LynceusError, SQLAlchemyError, OSError, ValueError) as error:
             notes.append(f"history: {str(error).removeprefix('history: ').rstrip('.')}; it is not used")
     if wanted == "auto" and not found:
         notes.append(f"history: no earlier study of the family {family_of(prepared.job)!r} has runs to learn from")
@@ -59,34 +68,58 @@ def _policy(prepared: PreparedStudy, problem: Problem, notes: list[str]) -> Poli
     """The policy that learns from the history, if the one of the job can."""
     if not problem.history:
         return prepared.policy
-    if not can_learn(prepared.policy, problem):
+    if can_learn(prepared.policy, problem):
+        return informed(prepared.policy)
+    if prepared.policy.name != "lynceus":
+        notes.append(f"history: policy {prepared.policy.name!r} does not learn from it")
+    elif problem.goal.known is not None:
         notes.append(
-            f"history: policy {prepared.policy.name!r} with objective {str(problem.objective)!r} does not learn from it"
+            f"history: the objective {str(problem.objective)!r} is known before anything runs; nothing is learnt"
         )
-        return prepared.policy
-    return informed(prepared.policy)
+    elif any(one.related for one in problem.history):
+        needed = ", ".join(problem.goal.metrics)
+        notes.append(
+            f"history: no earlier job has three runs that report {needed} above 0, the objective; nothing is learnt"
+        )
+    return prepared.policy
 
 
-def read_past_job(section: PastJobSection, job: Job, storage: Storage) -> PastJob:
-    """One earlier job, from a study or a file."""
+def _related(job: Job, section: PastJobSection, declared: str | None) -> bool:
+    """Whether a past job may count: not where both jobs declare a family, and not the same one."""
+    own, other = job.spec.family, section.family or declared
+    return own is None or other is None or own == other
+
+
+@dataclass(frozen=True)
+class ReadJob:
+    """A past job, and the family that its study declares."""
+
+    job: PastJob
+    family: str | None = None
+
+
+def read_past_job(section: PastJobSection, job: Job, storage: Storage, metrics: Sequence[str] = ()) -> ReadJob:
+    """One earlier job, from a study or a file; `metrics` are those that a file's columns are searched for."""
     if section.file is not None:
-        return past_job_of_file(job.file(section.file))
+        return ReadJob(past_job_of_file(job.file(section.file), metrics))
     if section.storage is None:
         return past_job_of_study(storage, storage.load_study(str(section.study)))
     with Storage(section.storage, create=False) as other:
         return past_job_of_study(other, other.load_study(str(section.study)))
 
 
-def past_job_of_study(storage: Storage, record: StudyRecord) -> PastJob:
+def past_job_of_study(storage: Storage, record: StudyRecord) -> ReadJob:
     """The runs of a stored study."""
     if record.damage is not None:
         raise InputError(f"study {record.name!r} is damaged")
     _, problem = job_and_problem(record)
     source = f"study {record.name} ({record.identity}) in {storage.shown_url}"
-    return past_job(record.name, problem, storage.journal(record.name).record.observations, source)
+    declared = (record.document.get("job") or {}).get("family")
+    job = past_job(record.name, problem, storage.journal(record.name).record.observations, source)
+    return ReadJob(job, None if declared is None else str(declared))
 
 
-def past_job_of_file(path: Path) -> PastJob:
+def past_job_of_file(path: Path, metrics: Sequence[str] = ()) -> PastJob:
     """The runs in a CSV or Parquet file: a column with the running time, and any others; those of `lynceus export` are understood."""
     table = read_table(path)
     time = next((name for name in _TIMES if name in table), None)
@@ -101,7 +134,13 @@ def past_job_of_file(path: Path) -> PastJob:
     columns = {_own_name(name): tuple(table[name][place] for place in kept) for name in _described(table, time)}
     seconds = tuple(_seconds(table[time][place], f"{path}: {time}") for place in kept)
     stopped = tuple(states[place] == "TIMEOUT" for place in kept)
-    return PastJob(path.stem, columns, seconds, stopped, f"file {path.name}")
+    told = {name: column for name in metrics for column in (name, f"metrics_{name}") if column in table}
+    values = {name: tuple(_number(table[column][place]) for place in kept) for name, column in told.items()}
+    return PastJob(path.stem, columns, seconds, stopped, f"file {path.name}", values)
+
+
+def _number(cell: Cell) -> float | None:
+    return float(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else None
 
 
 def _described(table: Table, time: str) -> Iterator[str]:

@@ -89,6 +89,7 @@ _EXPLANATION = {
     "candidates": [{"params": _PARAMS, "gain": 0.0009, "charge_usd": 0.0041, "probability": 0.9}],
     "importance": _IMPORTANCE,
     "rank_agreement": [],
+    "history": None,
     "infeasible": None,
 }
 
@@ -104,7 +105,7 @@ EXAMPLES: dict[str, Any] = {
         "version": "0.1.0",
     },
     "studies": {"v": 2, "kind": "studies", "studies": [_OVERVIEW]},
-    "create": {"name": "nightly-sessions"},
+    "create": {"name": "nightly-sessions", "note": None},
     "study": _OVERVIEW
     | {
         "identity": "9f86d081",

@@ -267,6 +267,7 @@ class Created(BaseModel):
     """The study that was created."""
 
     name: str
+    note: str | None = Field(default=None, description="what of its history the study does not use, and why")
 
 
 class Note(BaseModel):

@@ -23,6 +23,8 @@ class PastJobSection(Section):
         default=None, description="a CSV or Parquet file with one run per row, as lynceus export writes it"
     )
 
+    family: str | None = Field(default=None, description="its family; by default what the study declares")
+
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, value: Any) -> Any:

@@ -65,26 +65,26 @@ async def create(request: Request, response: Response, idempotency_key: Idempote
     kind = request.headers.get("content-type", "")
     context = context_of(request)
 
-    def make() -> tuple[str, bool]:
+    def make() -> tuple[dict[str, Any], bool]:
         prepared = uploaded_job(body, kind, context.folder)
         once = (
             None if idempotency_key is None else Once(idempotency_key, request_digest("create", prepared.job.stored()))
         )
         return _created(context, prepared, once)
 
-    name, repeated = await run_in_threadpool(make)
+    created, repeated = await run_in_threadpool(make)
     context.events.check_now()
     if repeated:
         response.headers["Idempotency-Replayed"] = "true"
-    return {"name": name}
+    return created
 
 
-def _created(context: Context, prepared: PreparedStudy, once: Once | None) -> tuple[str, bool]:
-    """The name of the new study, and whether an earlier attempt of the same request has created it."""
+def _created(context: Context, prepared: PreparedStudy, once: Once | None) -> tuple[dict[str, Any], bool]:
+    """The new study, and whether an earlier attempt of the same request has created it."""
     storage = context.storage
     if once is not None and (given := storage.given_answer(once)) is not None:
-        return str(given["name"]), True
-    prepared, _ = with_history(prepared, storage)
+        return {"name": str(given["name"])}, True
+    prepared, notes = with_history(prepared, storage)
     job = prepared.job
     try:
         storage.create_study(
@@ -98,9 +98,9 @@ def _created(context: Context, prepared: PreparedStudy, once: Once | None) -> tu
     except InputError:
         # An attempt of the same request may have been faster; otherwise the name is taken.
         if once is not None and (given := storage.given_answer(once)) is not None:
-            return str(given["name"]), True
+            return {"name": str(given["name"])}, True
         raise HttpError(409, f"Study {job.name!r} exists already; choose another name.") from None
-    return job.name, False
+    return {"name": job.name, "note": "; ".join(notes) + "." if notes else None}, False
 
 
 @routes.post("/studies/{name}/ask", operation_id="ask", response_model=schemas.Asked, responses=example("ask"))

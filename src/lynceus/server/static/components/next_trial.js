@@ -1,6 +1,7 @@
 // The next trial: its configuration, what the model predicts for it, and the runners-up.
 
 import { el, emptyNote, setChildren, table } from "../lib/dom.js";
+import { pastJobs } from "./past_jobs.js";
 import { duration, gainText, parseObjective, money, percent, paramsText } from "../lib/format.js";
 
 const fact = (name, value, note = null) => el("div", {}, el("dt", {}, name), el("dd", {}, value), note && el("dd", { class: "note" }, note));
@@ -38,6 +39,7 @@ export const nextTrial = (element, data) => {
     const left = insight.next.trial === null ? [el("p", { class: "config big", id: "next-config" }, "None"), el("p", {}, insight.next.reason)] : suggestion(insight.next.trial, objective);
     const right = rivals.length ? el("div", {}, el("h3", {}, "Best candidates of the model"), el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Best candidates" }, table("Best candidates", ["configuration", "improvement", "charge", "feasible", "time"], rivals, [1, 2, 3, 4]))) : null;
     setChildren(element, el("div", { class: right ? "split" : "whole" }, el("div", {}, left), right),
+      pastJobs(insight.history),
       insight.approximate ? el("p", { class: "quiet" }, insight.approximate) : null);
   };
   update(data);

@@ -1,0 +1,150 @@
+"""Runs that earlier jobs suggest: where a sibling had its best, never at more than their share of the money, and stored as such."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lynceus.executors.table import Measurements, SimulatedClock, TableExecutor
+from lynceus.models.state import State
+from lynceus.policy.informed import FromHistory, can_learn, informed, other_usd, suggestion, vain_usd
+from lynceus.policy.policy_file import compose, describe
+from lynceus.policy.presets import preset
+from lynceus.problem.budget import Budget
+from lynceus.problem.history import PastJob
+from lynceus.problem.objective import Constraint, Objective
+from lynceus.problem.problem import Problem
+from lynceus.space.column import FloatArray
+from lynceus.space.parameter import Ordinal
+from lynceus.space.table import Space
+from lynceus.storage.serialization import order_of, order_record
+from lynceus.study.run_loop import explore
+from lynceus.study.study import Study
+from lynceus.trial.order import Purpose
+
+SPACE = Space.build(
+    [Ordinal("nodes", [2, 4, 8, 16, 32]), Ordinal("memory_gib", [8, 16, 32])], price="0.1 * nodes * memory_gib / 8"
+)
+NODES, MEMORY = (np.array([float(one) for one in SPACE.columns[name].tolist()]) for name in ("nodes", "memory_gib"))
+
+
+PRICE = 0.1 * NODES * MEMORY / 8 / 3600
+
+
+def seconds_with(data_gb: float) -> FloatArray:
+    """Five times slower where the data do not fit into memory."""
+    return np.asarray(40.0 * data_gb / NODES**0.9 * np.where(data_gb > MEMORY * NODES, 5.0, 1.0))
+
+
+def past(seconds: FloatArray, **more: object) -> PastJob:
+    columns = {name: tuple(column.tolist()) for name, column in SPACE.columns.items()}
+    return PastJob("past", columns, tuple(map(float, seconds)), (False,) * len(seconds), **more)  # type: ignore[arg-type]
+
+
+def problem_with(*history: PastJob, objective: str = "cost") -> Problem:
+    limits = (Constraint("time", 900.0),) if objective == "cost" else ()
+    return Problem(
+        SPACE, Objective.parse(objective), limits, budget=Budget(usd=1000.0), history=history, deterministic=True
+    )
+
+
+def searched(problem: Problem, truth: FloatArray, policy: object = None) -> Study:
+    clock = SimulatedClock()
+    study = Study(problem, policy or informed(preset("lynceus")), clock=clock)  # type: ignore[arg-type]
+    explore(study, TableExecutor(problem, Measurements(truth), clock), clock)
+    return study
+
+
+def test_a_sibling_suggests_its_best_configuration_at_once() -> None:
+    truth = seconds_with(100.0)
+    problem = problem_with(past(truth))
+    feasible = np.where(truth <= 900.0, truth * problem.price, np.inf)
+    plan = suggestion(State.present(problem, ()), seed=0)
+    assert plan is not None
+    assert plan.purpose is Purpose.HISTORY
+    assert feasible[plan.row] <= 1.1 * feasible.min()
+    assert plan.why.startswith("suggested by past (weight ")
+    assert plan.expected is not None
+
+
+def test_a_metric_is_suggested_where_it_was_best() -> None:
+    truth = seconds_with(100.0)
+    rate = 1e4 / truth
+    problem = problem_with(past(truth, metrics={"rate": tuple(rate.tolist())}), objective="maximize rate")
+    plan = suggestion(State.present(problem, ()), seed=0)
+    assert plan is not None
+    assert rate[plan.row] >= rate.max() / 1.15
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.0, 2.0))
+def test_vain_suggestions_never_cost_more_than_their_share(seed: int, share: float) -> None:
+    """Whatever the past says: before every run that it suggests, its vain runs cost at most `share` of all others."""
+    random = np.random.default_rng(seed)
+    lie = past(seconds_with(100.0) * np.exp(random.normal(0, 0.4, len(SPACE))) * np.where(MEMORY > 8, 6.0, 1.0))
+    plain = preset("lynceus")
+    study = searched(
+        problem_with(lie),
+        seconds_with(100.0),
+        informed(plain).__class__(
+            "lynceus",
+            FromHistory(plain.choose, share=share),
+            plain.surrogate,
+            plain.timeout,
+            plain.stop,
+            plain.answer,
+            plain.confirm,
+        ),
+    )
+    seen = study.observations
+    for place, one in enumerate(seen):
+        if one.order.plan.purpose is Purpose.HISTORY:
+            before = State.present(study.problem, seen[:place])
+            assert vain_usd(before) <= share * other_usd(before) + 1e-12
+
+
+@pytest.mark.parametrize("how", ["inverted", "shuffled"])
+def test_misleading_history_changes_nothing(how: str) -> None:
+    truth = seconds_with(100.0)
+    logs = np.log(truth)
+    wrong = np.exp(2 * logs.mean() - logs) if how == "inverted" else np.random.default_rng(4).permutation(truth)
+    misled, plain = searched(problem_with(past(wrong)), truth), searched(problem_with(), truth, preset("lynceus"))
+    assert [one.row for one in misled.observations] == [one.row for one in plain.observations]
+
+
+def test_a_search_with_a_sibling_costs_less() -> None:
+    truth = seconds_with(100.0)
+    helped = searched(problem_with(past(seconds_with(100.0))), truth)
+    plain = searched(problem_with(), truth, preset("lynceus"))
+    best = np.where(truth <= 900.0, truth * PRICE, np.inf).min()
+
+    def until_near(study: Study) -> float:
+        spent = 0.0
+        for one in study.observations:
+            spent += one.outcome.charged_usd
+            if truth[one.row] <= 900.0 and truth[one.row] * PRICE[one.row] <= 1.1 * best:
+                return spent
+        return float("inf")
+
+    assert until_near(helped) < until_near(plain)
+
+
+def test_only_the_default_learns_and_policy_files_may_name_the_part() -> None:
+    problem = problem_with(past(seconds_with(100.0)))
+    assert can_learn(preset("lynceus"), problem)
+    assert not can_learn(preset("cherrypick"), problem)
+    assert not can_learn(informed(preset("lynceus")), problem), "once is enough"
+    assert not can_learn(preset("lynceus"), problem_with())
+    policy = informed(preset("lynceus"))
+    assert compose(describe(policy)) == policy
+
+
+def test_the_purpose_is_stored() -> None:
+    problem = problem_with(past(seconds_with(100.0)))
+    study = Study(problem, informed(preset("lynceus")))
+    study.ask()
+    order = study.record.open_runs[0].order
+    assert order.plan.purpose is Purpose.HISTORY
+    assert order_of(order_record(order)) == order
