@@ -11,27 +11,34 @@ from typing import Annotated, cast
 import typer
 
 from lynceus.cli import exit_codes
+from lynceus.cli.adopt import adopt, rollback
 from lynceus.cli.best import best
 from lynceus.cli.check import check
+from lynceus.cli.config import config
 from lynceus.cli.dashboard import dashboard
 from lynceus.cli.delete import delete
 from lynceus.cli.demo import demo
 from lynceus.cli.doctor import doctor
+from lynceus.cli.exec_ import exec_
 from lynceus.cli.explain import explain
 from lynceus.cli.export import export
 from lynceus.cli.gc import gc
 from lynceus.cli.import_ import import_
 from lynceus.cli.init import init
+from lynceus.cli.jobs import job, jobs
 from lynceus.cli.logs import logs
+from lynceus.cli.mode import hold, mode
 from lynceus.cli.output import echo, prepare_streams
 from lynceus.cli.plan import plan
 from lynceus.cli.plugins import plugins
 from lynceus.cli.policies import policies
 from lynceus.cli.prices import prices
+from lynceus.cli.record import record
 from lynceus.cli.rename import rename
 from lynceus.cli.replay import replay
 from lynceus.cli.report import report
 from lynceus.cli.resume import resume
+from lynceus.cli.retune import retune
 from lynceus.cli.run import run
 from lynceus.cli.status import status
 from lynceus.cli.stop import stop
@@ -55,6 +62,18 @@ _PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Search": {"run": run, "stop": stop, "resume": resume, "gc": gc},
     "Monitor": {"status": status, "trials": trials, "logs": logs, "dashboard": dashboard},
     "Results": {"best": best, "explain": explain, "whatif": whatif, "report": report},
+    "In production": {
+        "adopt": adopt,
+        "config": config,
+        "exec": exec_,
+        "record": record,
+        "jobs": jobs,
+        "job": job,
+        "mode": mode,
+        "hold": hold,
+        "rollback": rollback,
+        "retune": retune,
+    },
     "Manage studies": {"rename": rename, "delete": delete},
     "Import and export": {"export": export, "import": import_},
 }

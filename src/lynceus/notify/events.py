@@ -25,7 +25,7 @@ class Event:
     """Something that users are notified of, once."""
 
     kind: str
-    """`end`, `pause` or `budget`."""
+    """`end`, `pause` or `budget` of a study; `change`, `drift`, `late` or `suggestion` of a recurring job."""
     key: str
     """Events with the same key are sent once: a study that is resumed and ends again without another trial has no new event."""
     title: str

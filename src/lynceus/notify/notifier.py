@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lynceus.errors import LynceusError
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.secrets import secret_value
-from lynceus.jobfile.sections.notify import MailSection
+from lynceus.jobfile.sections.notify import KINDS, MailSection
 from lynceus.notify.events import Event, events
 from lynceus.notify.receivers import Apprise, Mail, Receiver, UndeliveredError, Webhook
 from lynceus.study.study import Study
@@ -30,7 +30,7 @@ class Notifier:
     def __init__(
         self,
         receivers: Sequence[Receiver],
-        kinds: Sequence[str] = ("end", "pause", "budget"),
+        kinds: Sequence[str] = KINDS,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._receivers, self._kinds, self._sleep = tuple(receivers), tuple(kinds), sleep
@@ -39,16 +39,21 @@ class Notifier:
 
     def notify(self, study: Study) -> None:
         """Send new events. Returns at once; errors are logged, never raised."""
+        if self._receivers:
+            self.send_new(study.name, lambda: events(study), study.journal.announced)
+
+    def send_new(self, name: str, found: Callable[[], Sequence[Event]], announced: Callable[[str], bool]) -> None:
+        """The same for the events of whatever has this name; `announced` is false for those that were sent before."""
         if not self._receivers:
             return
         try:
-            for event in events(study):
+            for event in found():
                 if event.kind in self._kinds and event.key not in self._sent:
                     self._sent.add(event.key)
-                    if study.journal.announced(event.key):
+                    if announced(event.key):
                         self._send(event)
         except LynceusError as error:
-            _log.warning("%s: new events could not be sent: %s", study.name, error)
+            _log.warning("%s: new events could not be sent: %s", name, error)
 
     def close(self, patience_s: float = PATIENCE_S) -> None:
         """Wait for messages that are being sent, up to `patience_s` seconds."""
@@ -67,7 +72,9 @@ class Notifier:
         for receiver in self._receivers:
             error = self._attempt(receiver, event)
             if error:
-                _log.warning("%s: %s was not reached: %s", event.facts["study"], receiver.name, error)
+                _log.warning(
+                    "%s: %s was not reached: %s", event.facts.get("study", event.facts.get("job")), receiver.name, error
+                )
 
     def _attempt(self, receiver: Receiver, event: Event) -> str:
         """Send an event, in several attempts; returns why it failed, or an empty text."""

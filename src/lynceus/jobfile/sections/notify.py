@@ -13,6 +13,9 @@ from lynceus.problem.fields import Section
 
 _ADDRESS = re.compile(r"[^@\s<>,;:\"'\\]+@[^@\s<>,;:\"'\\]+", re.ASCII)
 
+KINDS = ("end", "pause", "budget", "change", "drift", "late", "suggestion")
+"""What users are notified of."""
+
 
 class MailSection(Section):
     """Mail over SMTP."""
@@ -57,8 +60,10 @@ class NotifySection(Section):
     apprise: list[SecretSource] = Field(
         default=[], description="addresses of the package apprise (chats, phones): env:NAME or file:PATH"
     )
-    on: list[Literal["end", "pause", "budget"]] = Field(
-        default=["end", "pause", "budget"], description="when: the study ends, pauses, has used 80 % of its budget"
+    on: list[Literal["end", "pause", "budget", "change", "drift", "late", "suggestion"]] = Field(
+        default=list(KINDS),
+        description="when: the study ends, pauses, has used 80 % of its budget; the job in production was changed, its time "
+        "drifts, its next run may be late, there is something to change",
     )
 
     @field_validator("webhook", "apprise", mode="before")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
-import json
+import math
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ from lynceus.errors import InputError, LynceusError
 
 if TYPE_CHECKING:  # most calls print a text that was made before, and load none of this
     from lynceus.jobfile.prepared_study import PreparedStudy
+    from lynceus.library.recurring.run_config import RunConfig
 
 
 class ConfigFormat(enum.StrEnum):
@@ -32,18 +35,25 @@ class ConfigFormat(enum.StrEnum):
 
 
 def config_texts(name: str, document: Mapping[str, Any], number: int, params: Mapping[str, Any]) -> dict[str, str]:
-    """A configuration in every format that its job allows; a format that it does not allow is missing."""
+    """A configuration in every format that its job allows, but for JSON; a format that it does not allow is missing."""
     from lynceus.library.recurring.job_problem import prepared_job
 
     prepared = prepared_job(name, document)
     texts = {}
-    for to in ConfigFormat:
-        try:
+    for to in set(ConfigFormat) - {ConfigFormat.JSON}:
+        with contextlib.suppress(LynceusError):
             texts[str(to)] = _text(prepared, to, f"{name}: version {number}", params)
-        except LynceusError:
-            if to in (ConfigFormat.JSON, ConfigFormat.ARGS):
-                raise
     return texts
+
+
+def run_variables(config: RunConfig) -> str:
+    """Lines for `env` that say which version a run has, and of a canary when it must be stopped."""
+    values = {"LYNCEUS_JOB": config.job, "LYNCEUS_JOB_VERSION": str(config.version)}
+    if config.run_id is not None:
+        values["LYNCEUS_RUN_ID"] = config.run_id
+    if config.canary and math.isfinite(config.timeout_s):
+        values["LYNCEUS_TIMEOUT_S"] = f"{config.timeout_s:.0f}"
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
 
 
 def _text(prepared: PreparedStudy, to: ConfigFormat, heading: str, params: Mapping[str, Any]) -> str:
@@ -51,8 +61,6 @@ def _text(prepared: PreparedStudy, to: ConfigFormat, heading: str, params: Mappi
     from lynceus.jobfile.command_line import quoted
     from lynceus.jobfile.winner_export import env_file, skypilot_task, spark_defaults
 
-    if to is ConfigFormat.JSON:
-        return json.dumps(dict(params), ensure_ascii=False) + "\n"
     if to is ConfigFormat.ARGS:
         return " ".join(quoted(f"--{key}={as_text(value)}") for key, value in params.items()) + "\n"
     row = prepared.problem.space.row(dict(params))

@@ -24,10 +24,11 @@ from lynceus.jobfile.run_folder import owner_folder
 from lynceus.jobfile.secrets import hidden, secrets_of
 from lynceus.jobfile.setup_command import run_setup_in
 from lynceus.library.recurring.host_state import HostRun, HostState
-from lynceus.library.recurring.job_problem import INPUT_SIZE, parse_size, prepared_job
+from lynceus.library.recurring.input_size import parse_size
+from lynceus.library.recurring.job_problem import INPUT_SIZE, prepared_job
 from lynceus.library.recurring.recurring_job import RecurringJob
 from lynceus.library.recurring.reported_run import new_run_id
-from lynceus.library.recurring.steering import RunConfig
+from lynceus.library.recurring.run_config import RunConfig
 from lynceus.library.trial_output import STREAMS, OutputStream
 from lynceus.recurring.record import ProductionRun
 from lynceus.storage.job_serialization import run_of, run_record

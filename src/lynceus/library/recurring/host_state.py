@@ -75,11 +75,11 @@ class HostState:
     def remember(self, seen: SeenVersion) -> None:
         """Keep the version that is in production. A host that cannot write serves jobs all the same, while the storage answers."""
         with contextlib.suppress(OSError):
-            self._write(self._job(seen.job) / _VERSION, asdict(seen))
+            self._write(self.folder(seen.job) / _VERSION, asdict(seen))
 
     def last_seen(self, job: str) -> SeenVersion | None:
         """The version that was in production when this host last asked; None if it never did."""
-        found = files.read_json(str(self._job(job) / _VERSION))
+        found = files.read_json(str(self.folder(job) / _VERSION))
         try:
             return None if found is None else SeenVersion(**found)
         except TypeError:  # written by another version of Lynceus
@@ -88,7 +88,7 @@ class HostState:
     def forget(self, job: str) -> None:
         """The job no longer exists."""
         with contextlib.suppress(OSError):
-            (self._job(job) / _VERSION).unlink()
+            (self.folder(job) / _VERSION).unlink()
 
     def keep_run(self, job: str, run: HostRun) -> None:
         """Write a run down, or what is new about it. An error if that is impossible: a run that nobody knows of must not start."""
@@ -104,7 +104,7 @@ class HostState:
     def runs(self, job: str) -> list[HostRun]:
         """Runs that the storage does not know yet, oldest first."""
         found = []
-        for path in sorted((self._job(job) / _RUNS).glob("*.json")):
+        for path in sorted((self.folder(job) / _RUNS).glob("*.json")):
             record = files.read_json(str(path))
             with contextlib.suppress(TypeError, KeyError):  # damaged by a power failure, or of another version
                 if record is not None:
@@ -116,12 +116,13 @@ class HostState:
         with contextlib.suppress(OSError):
             self._run(job, run_id).unlink()
 
-    def _job(self, job: str) -> Path:
+    def folder(self, job: str) -> Path:
+        """Where this host keeps what it knows of a job."""
         readable = re.sub(r"[^\w.\-]", "_", job)[:60]
         return self._folder / f"{readable}-{hashlib.sha256(job.encode()).hexdigest()[:8]}"
 
     def _run(self, job: str, run_id: str) -> Path:
-        return self._job(job) / _RUNS / f"{hashlib.sha256(run_id.encode()).hexdigest()[:32]}.json"
+        return self.folder(job) / _RUNS / f"{hashlib.sha256(run_id.encode()).hexdigest()[:32]}.json"
 
     def _write(self, path: Path, record: Mapping[str, Any]) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -12,10 +12,10 @@ from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import PreparedStudy, prepare
 from lynceus.jobfile.price_updates import at_todays_prices
 from lynceus.jobfile.problem import problem_of
+from lynceus.library.recurring.input_size import parse_size
 from lynceus.policy.presets import preset
 from lynceus.policy.retries import RetryRules
 from lynceus.problem.problem import Problem
-from lynceus.problem.units import parse_quantity
 from lynceus.storage.problem_record import problem_of_record
 
 INPUT_SIZE = "LYNCEUS_INPUT_SIZE"
@@ -29,7 +29,7 @@ def prepared_job(
     if "job" not in document:
         return PreparedStudy(Job.without_file(name), todays_problem(document), preset("lynceus"), RetryRules())
     job = Job.from_stored(document)
-    update: dict[str, Any] = {"envs": {**job.spec.envs, **(envs or {})}}
+    update: dict[str, Any] = {"name": name, "envs": {**job.spec.envs, **(envs or {})}}
     if extra:
         update["run"] = _appended(name, job, extra)
     return prepare(replace(job, spec=job.spec.model_copy(update=update)), to_run=False)
@@ -43,22 +43,6 @@ def todays_problem(document: Mapping[str, Any]) -> Problem:
     with contextlib.suppress(LynceusError):  # a job goes on without a catalog
         job = at_todays_prices(job).job
     return problem_of(job)
-
-
-def parse_size(given: float | str | None, where: str = "input") -> float | None:
-    """The size of an input, from a number or a text such as `120 GB` (10⁹ bytes each) or `120 GiB` (2³⁰).
-
-    >>> parse_size("120GB"), parse_size("2 GiB"), parse_size(None)
-    (120000000000.0, 2147483648.0, None)
-    """
-    if given is None:
-        return None
-    size = parse_quantity(given) if isinstance(given, str) else float(given)
-    if size is None or not 0 < size < float("inf"):
-        raise InputError(
-            f"{where} is {str(given)[:60]!r}, but a size above 0 such as '120 GB' (10⁹ bytes each) or '120 GiB' (2³⁰) is needed."
-        )
-    return size
 
 
 def document_size(document: Mapping[str, Any]) -> float | None:

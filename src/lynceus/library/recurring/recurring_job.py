@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lynceus.analysis.documents.json import to_json
 from lynceus.errors import InfrastructureError, InputError, expect
-from lynceus.library.recurring.adopt import Params, adopt
-from lynceus.library.recurring.config_text import ConfigFormat, config_texts
+from lynceus.library.recurring.config_text import ConfigFormat, config_texts, run_variables
 from lynceus.library.recurring.host_state import HostRun, HostState, SeenVersion
-from lynceus.library.recurring.job_problem import parse_size, todays_problem
+from lynceus.library.recurring.input_size import parse_size
 from lynceus.library.recurring.reported_run import new_run_id, priced, reported_run
-from lynceus.library.recurring.steering import Review, RunConfig, begin_run, record_runs, review
+from lynceus.library.recurring.run_config import RunConfig
 from lynceus.recurring.record import Change, JobRecord, ProductionRun
 from lynceus.recurring.settings import Mode, Settings
 from lynceus.storage.job_serialization import run_of, run_record
 from lynceus.storage.sql.jobs import JobHead, JobStore
 from lynceus.storage.sql.storage import Storage
+
+if TYPE_CHECKING:  # models and job files load slowly, and `config` does without
+    from lynceus.library.recurring.adopt import Params
+    from lynceus.library.recurring.steering import Review
 
 
 class RecurringJob:
@@ -78,6 +83,8 @@ class RecurringJob:
         size = parse_size(input)
         try:
             if run_id is not None:
+                from lynceus.library.recurring.steering import begin_run
+
                 found = begin_run(self.store, self.name, run_id, size)
                 self._remember(self.store.head(self.name))
                 return found
@@ -92,7 +99,9 @@ class RecurringJob:
 
     def config_text(self, to: str, config: RunConfig | None = None) -> str:
         """The configuration in a format: env, json, args, skypilot or spark."""
-        wanted, config = str(ConfigFormat.parse(to)), config or self.config()
+        wanted, config = ConfigFormat.parse(to), config or self.config()
+        if wanted is ConfigFormat.JSON:
+            return json.dumps(to_json(config), ensure_ascii=False) + "\n"
         seen = self._last_seen()
         if seen is not None and seen.number == config.version:
             texts: Mapping[str, str] = seen.texts
@@ -102,7 +111,7 @@ class RecurringJob:
             raise InputError(
                 f"config: job {self.name!r} cannot be written as {wanted}; use another format, such as json."
             )
-        return texts[wanted]
+        return texts[wanted] + (run_variables(config) if wanted is ConfigFormat.ENV else "")
 
     def document(self) -> Mapping[str, Any]:
         """Its job file, as a study stores it; the one that this host saw last while the storage is away."""
@@ -131,6 +140,9 @@ class RecurringJob:
         `state` is COMPLETE, TIMEOUT or FAIL, with `reason` infra, preempted, oom, job or user. Without `cost`, its time at the price of its
         version counts. While the storage is away, the run is kept on this host and recorded later.
         """
+        from lynceus.library.recurring.job_problem import todays_problem
+        from lynceus.library.recurring.steering import record_runs
+
         given = new_run_id() if run_id is None else run_id
         told: dict[str, Any] = {
             "runtime": runtime,
@@ -158,6 +170,8 @@ class RecurringJob:
 
     def deliver(self) -> int:
         """Record the runs that this host kept while the storage was away; returns how many. One that is refused is not lost."""
+        from lynceus.library.recurring.steering import record_runs
+
         count = 0
         for kept in [] if self.host is None else self.host.runs(self.name):
             if not kept.ended:
@@ -171,8 +185,15 @@ class RecurringJob:
             count += 1
         return count
 
+    @property
+    def waiting(self) -> int:
+        """Runs that have ended and wait on this host until the storage is back."""
+        return 0 if self.host is None else sum(kept.ended for kept in self.host.runs(self.name))
+
     def review(self) -> Review:
         """Look at the runs so far and do what the mode allows; see `Review`."""
+        from lynceus.library.recurring.steering import review
+
         return review(self.store, self.name)
 
     def rollback(self, to: int | None = None, *, by: str = "", reason: str = "") -> int:
@@ -205,6 +226,8 @@ class RecurringJob:
         return self.set(held=held, by=by, reason=reason)
 
     def _reported(self, run_id: str, version: int | None, told: dict[str, Any]) -> ProductionRun:
+        from lynceus.library.recurring.job_problem import todays_problem
+
         stored = self.store.load(self.name)
         record, canary = stored.record, stored.record.open_canary
         mine = canary is not None and canary.run_id == run_id
@@ -261,6 +284,8 @@ def adopt_job(
     settings: Settings | None = None,
 ) -> RecurringJob:
     """Make a study's answer, or a given configuration, the production configuration of a job; see `RecurringJob`."""
+    from lynceus.library.recurring.adopt import adopt
+
     job = RecurringJob(name, storage)
     if isinstance(storage, str):
         job._store = JobStore(Storage(storage))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lynceus.errors import InputError
-from lynceus.library.recurring.job_problem import parse_size
+from lynceus.library.recurring.input_size import parse_size
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_duration, parse_money
 from lynceus.recurring.record import ProductionRun
@@ -45,6 +45,9 @@ def reported_run(
     """A run from what its scheduler tells; one sentence about what is missing or impossible."""
     if runtime is None:
         raise InputError("record: the running time is missing; give it with --runtime, such as 31m or 90 (seconds).")
+    for name, given in (("runtime", runtime), ("cost", cost)):
+        if str(given).lstrip(" $").startswith("-"):
+            raise InputError(f"{name} is {given!r}, but an amount of at least 0 is needed.")
     seconds = parse_duration(runtime, "runtime")
     if state.upper() not in STATES:
         raise InputError(f"state is {state!r}, but one of {', '.join(STATES)} is needed.")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lynceus.analysis.documents.json import to_json
 from lynceus.library.recurring.job_record import KnownJob, known_job
+from lynceus.library.recurring.run_config import RunConfig
 from lynceus.recurring.action import Action, ActionKind
 from lynceus.recurring.next_action import next_action
 from lynceus.recurring.record import Change, ProductionRun, Version
@@ -26,28 +26,7 @@ BY = "lynceus"
 _ATTEMPTS = 5
 """Decisions in a row: each may lead to another one, or be overtaken by another scheduler."""
 _PRODUCTION = (ActionKind.ADOPT, ActionKind.RETURN, ActionKind.REPRICE)
-_NOTED = (ActionKind.SUGGEST, ActionKind.RETUNE)
 _log = logging.getLogger("lynceus.recurring")
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """What one run of a job is to have, or every run until the next version."""
-
-    job: str
-    version: int
-    params: Mapping[str, Any]
-    run_id: str | None = None
-    """None: it is for no run in particular."""
-    canary: bool = False
-    """Whether the run tries this version; it must be stopped after `timeout_s`."""
-    timeout_s: float = math.inf
-    """Seconds after which a canary is stopped; production runs of the adopted version never are."""
-    instead_usd: float | None = None
-    """Of a canary: what the adopted version is expected to cost."""
-    reason: str = ""
-    stale: bool = False
-    """Whether the storage was away, and this is the last version that this host saw."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +75,7 @@ def review(store: JobStore, name: str) -> Review:
                 _change_production(store, job, action)
                 done.append(action)
                 continue
-            if action.kind in _NOTED:
+            if action.kind is ActionKind.SUGGEST:
                 _note_once(store, job, action)
         except JobChangedError:
             continue
