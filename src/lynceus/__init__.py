@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lynceus.analysis.at_input import best_for_input as best_for_input
     from lynceus.analysis.time_estimator import time_estimator as time_estimator
     from lynceus.client.client import Client as Client
+    from lynceus.client.job import RemoteJob as RemoteJob
     from lynceus.client.remote import RemoteStudy as RemoteStudy
     from lynceus.client.report import report as report
     from lynceus.errors import InfrastructureError as InfrastructureError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from lynceus.errors import LynceusError as LynceusError
     from lynceus.errors import MissingExtraError as MissingExtraError
     from lynceus.library.load_study import load_study as load_study
+    from lynceus.library.recurring.recurring_job import RecurringJob as RecurringJob
+    from lynceus.library.recurring.recurring_job import adopt_job as adopt_job
+    from lynceus.library.recurring.recurring_job import load_job as load_job
     from lynceus.policy.policy import Policy as Policy
     from lynceus.policy.presets import preset as preset
     from lynceus.policy.recommendation import Recommendation as Recommendation
@@ -59,10 +63,12 @@ _HOMES = {
     "analysis.at_input": ("best_for_input",),
     "analysis.time_estimator": ("time_estimator",),
     "client.client": ("Client",),
+    "client.job": ("RemoteJob",),
     "client.remote": ("RemoteStudy",),
     "client.report": ("report",),
     "errors": ("InfrastructureError", "InputError", "LynceusError", "MissingExtraError"),
     "library.load_study": ("load_study",),
+    "library.recurring.recurring_job": ("RecurringJob", "adopt_job", "load_job"),
     "policy": ("Policy", "Recommendation", "RetryRules", "preset"),
     "problem": ("Baseline", "Budget", "FutureUse", "Objective", "Constraint", "Problem", "Billing"),
     "problem.job_input": ("JobInput",),
@@ -99,6 +105,8 @@ __all__ = [
     "Policy",
     "Problem",
     "Recommendation",
+    "RecurringJob",
+    "RemoteJob",
     "RemoteStudy",
     "RetryRules",
     "Space",
@@ -106,8 +114,10 @@ __all__ = [
     "Trial",
     "TrialState",
     "TrialSummary",
+    "adopt_job",
     "best_for_input",
     "create_study",
+    "load_job",
     "load_study",
     "open_study",
     "preset",

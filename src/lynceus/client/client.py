@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lynceus.client.http import Http
+from lynceus.client.job import RemoteJob
 from lynceus.client.remote import RemoteStudy
 from lynceus.errors import InputError
 
@@ -41,6 +42,15 @@ class Client:
         """An existing study."""
         self._http.get("studies", name)
         return RemoteStudy(name, self._http)
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Every recurring job: version, mode, last run, what was saved."""
+        found: list[dict[str, Any]] = self._http.get("jobs")["jobs"]
+        return found
+
+    def job(self, name: str) -> RemoteJob:
+        """A recurring job; `adopt` makes one that does not exist yet."""
+        return RemoteJob(name, self._http)
 
     def create_study(self, job: Mapping[str, Any] | str | Path) -> RemoteStudy:
         """A new study from a job file (a path, or its text) or from its fields as a mapping."""

@@ -25,7 +25,7 @@ from lynceus.server.login_limits import LoginLimits
 from lynceus.server.notifiers import Notifiers
 from lynceus.server.proxies import TrustedProxies
 from lynceus.server.routes import events as event_routes
-from lynceus.server.routes import manage, pages, read, session, write
+from lynceus.server.routes import jobs, manage, pages, read, session, write
 from lynceus.server.sessions import SignedOut
 from lynceus.server.study_cache import StudyCache
 from lynceus.server.writer import THREADS, Writers
@@ -89,7 +89,7 @@ def _application(context: Context, lifespan: Callable[[FastAPI], AbstractAsyncCo
     )
     app.state.context = context
     errors.install(app, pages.not_found_page)
-    for module in (read, write, manage, event_routes, session):
+    for module in (read, write, manage, jobs, event_routes, session):
         app.include_router(module.routes, prefix=API)
     app.include_router(pages.routes)
     app.mount("/static", pages.StaticAssets(directory=pages.STATIC), name="static")

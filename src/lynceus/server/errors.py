@@ -3,8 +3,9 @@
 | status | error |
 |---|---|
 | 401, 403, 429 | no token, a wrong one, or one that does not allow it (`guard.py`) |
-| 404 | unknown study, unknown trial, unknown path |
-| 409 | the trial has ended, the name is taken, the job file no longer describes the study, the study is damaged |
+| 404 | unknown study, unknown trial, unknown job, unknown path |
+| 409 | the trial has ended, the name is taken, the job file no longer describes the study, the study is damaged,
+|     | a run id was recorded with other values |
 | 413 | the body is too large (`guard.py`) |
 | 421 | the Host header names another server (`guard.py`) |
 | 422 | any other `InputError`, or a request that does not match its schema |
@@ -30,6 +31,8 @@ from lynceus.analysis.documents.json import to_json
 from lynceus.errors import InfrastructureError, InputError, LynceusError, MissingExtraError
 from lynceus.server.access import Role
 from lynceus.storage.serialization import DamagedRecordError
+from lynceus.storage.sql.job_writer import OtherRunError
+from lynceus.storage.sql.jobs import UnknownJobError
 from lynceus.trial.text import clean_line, clean_text
 
 PROBLEM = "application/problem+json"
@@ -71,8 +74,10 @@ def status_of(error: LynceusError) -> tuple[int, dict[str, str]]:
     """The status and the headers for an error of Lynceus."""
     if isinstance(error, HttpError):
         return error.status, error.headers
-    if isinstance(error, DamagedRecordError):
+    if isinstance(error, DamagedRecordError | OtherRunError):
         return 409, {}
+    if isinstance(error, UnknownJobError):
+        return 404, {}
     if isinstance(error, InfrastructureError):
         return 503, {"Retry-After": "2"}
     return (501 if isinstance(error, MissingExtraError) else 422), {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lynceus.server.job_examples import JOB_EXAMPLES
+
 _PARAMS = {"threads": 4, "level": 1}
 _TRIAL_ROW = {
     "number": 3,
@@ -183,7 +185,7 @@ EXAMPLES: dict[str, Any] = {
         "inputs": [_CHOICE | {"input": {"size": 240000000000.0}, "runtime_interval_s": [480.0, 690.0]}],
     },
     "compare": {"v": 2, "kind": "comparison", "same_objective": True, "sides": [], "parameters": []},
-}
+} | JOB_EXAMPLES
 
 
 def example(operation: str, status: int = 200) -> dict[int | str, dict[str, Any]]:

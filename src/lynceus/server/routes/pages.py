@@ -19,6 +19,8 @@ TITLES = {
     "study": "Study",
     "trial": "Trial",
     "compare": "Compare",
+    "jobs": "Jobs",
+    "job": "Job",
     "login": "Sign in",
     "not_found": "Not found",
 }
@@ -57,6 +59,18 @@ def study_page(name: str) -> HTMLResponse:
 def trial_page(name: str, number: str) -> HTMLResponse:
     """One trial."""
     return _page("trial")
+
+
+@routes.get("/jobs")
+def jobs_page() -> HTMLResponse:
+    """All recurring jobs."""
+    return _page("jobs")
+
+
+@routes.get("/jobs/{name}")
+def job_page(name: str) -> HTMLResponse:
+    """One recurring job."""
+    return _page("job")
 
 
 @routes.get("/compare")

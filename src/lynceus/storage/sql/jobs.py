@@ -27,8 +27,12 @@ from lynceus.storage.sql.transaction import writing
 
 CANARY_LEASE_S = 900.0
 """A canary whose scheduler has been silent for so long no longer keeps others from trying."""
-ADOPTING = ("adopt", "reprice", "return", "rollback")
+ADOPTING = ("adopt", "reprice", "retune", "return", "rollback")
 """Kinds of changes that put a version into production."""
+
+
+class UnknownJobError(InputError):
+    """A storage has no job of this name."""
 
 
 class JobExistsError(InputError):
@@ -171,7 +175,7 @@ class JobStore:
         with self.storage._writing() as connection:
             row = connection.execute(select(jobs).where(jobs.c.name == name).with_for_update()).one_or_none()
             if row is None:
-                raise InputError(
+                raise UnknownJobError(
                     f"job {name!r} is not in {self.storage.shown_url}; adopt it with: lynceus adopt {name}."
                 )
             if sequence is not None and row.sequence != sequence:
@@ -187,7 +191,7 @@ class JobStore:
 
     def _unknown(self, name: str) -> NoReturn:
         known = ", ".join(one.name for one in self.heads()[:20]) or "none"
-        raise InputError(
+        raise UnknownJobError(
             f"job {name!r} is not in {self.storage.shown_url}; known are: {known}; adopt it with: lynceus adopt {name}."
         )
 

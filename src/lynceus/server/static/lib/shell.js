@@ -22,7 +22,7 @@ export const shell = async (current) => {
   const live = el("span", { class: "live", role: "status", hidden: true });
   const account = el("span", { class: "account" });
   const link = (href, name) => el("a", { href, "aria-current": name === current ? "page" : null }, name);
-  setChildren(document.getElementById("top"), el("a", { class: "brand", href: "/" }, logo(), "Lynceus"), el("nav", { "aria-label": "Pages" }, link("/", "Studies"), link("/compare", "Compare")), live, el("label", { class: "theme", for: "theme" }, el("span", { class: "hidden" }, "Theme"), themeSwitch()), account);
+  setChildren(document.getElementById("top"), el("a", { class: "brand", href: "/" }, logo(), "Lynceus"), el("nav", { "aria-label": "Pages" }, link("/", "Studies"), link("/jobs", "Jobs"), link("/compare", "Compare")), live, el("label", { class: "theme", for: "theme" }, el("span", { class: "hidden" }, "Theme"), themeSwitch()), account);
   const session = await askSession();
   setChildren(account, accountOf(session));
   return {
