@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -62,8 +63,15 @@ class RecurringJob:
     def store(self) -> JobStore:
         """The storage's side of it; an error while the storage is away."""
         if self._store is None:
-            self._store = JobStore(Storage(self._url, create=False))
+            self._open(create=False)
+            assert self._store is not None
         return self._store
+
+    def _open(self, *, create: bool) -> None:
+        """Open the storage; it is closed when this object is garbage collected."""
+        storage = Storage(self._url, create=create)
+        weakref.finalize(self, storage.close)
+        self._store = JobStore(storage)
 
     @property
     def history(self) -> JobRecord:
@@ -288,7 +296,7 @@ def adopt_job(
 
     job = RecurringJob(name, storage)
     if isinstance(storage, str):
-        job._store = JobStore(Storage(storage))
+        job._open(create=True)
     head = adopt(job.store, name, source=source, params=params, by=by, reason=reason, settings=settings)
     job._remember(head)
     return job

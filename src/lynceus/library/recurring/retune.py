@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from lynceus.analysis.answer import answer
+from lynceus.analysis.documents.json import to_json
 from lynceus.errors import InputError, LynceusError
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import PreparedStudy, prepare
@@ -15,13 +17,17 @@ from lynceus.jobfile.sections.job_file import JobFile
 from lynceus.library.history import past_job_of_study
 from lynceus.library.open_study import OpenStudy, open_record
 from lynceus.library.recurring.job_record import KnownJob, known_job
+from lynceus.library.study_context import study_context
 from lynceus.models.past_match import match
 from lynceus.policy.informed import can_learn, informed
 from lynceus.policy.policy_file import describe
 from lynceus.problem.history import PastJob
 from lynceus.problem.units import format_duration, format_money
+from lynceus.recurring.alternatives import adoption_basis
 from lynceus.recurring.canary_rules import allowance_left
-from lynceus.recurring.record import Change, ProductionRun
+from lynceus.recurring.forecast import row_of
+from lynceus.recurring.record import Change, ProductionRun, Version
+from lynceus.recurring.settings import Mode
 from lynceus.recurring.watch import last_size
 from lynceus.storage.sql.jobs import JobStore
 from lynceus.storage.sql.storage import StudyExistsError, fingerprint
@@ -70,21 +76,43 @@ def start_retune(
 
 
 def finish_retune(store: JobStore, name: str, study: str) -> bool:
-    """The search is over: what it did not spend of its budget is free again. False if that was written before."""
+    """The search is over: what it did not spend of its budget is free again, and in mode `apply` its answer is adopted, on probation.
+
+    False if that was written before.
+    """
     record = store.storage.load_study(study)
     if record.stopped is None:
         return False
+    job = known_job(store, name)
     spent = store.storage.totals(study).spent_usd
-    reserved = sum(
-        one.cost_usd for one in store.load(name).record.changes if one.evidence.get("study") == study and one.cost_usd
-    )
+    reserved = sum(one.cost_usd for one in job.record.changes if one.evidence.get("study") == study)
+    reason = f"the search is over: {record.stopped.reason}"
+    change = Change(0.0, "retune", by="lynceus", reason=reason, evidence={"study": study, "spent_usd": spent})
+    change = replace(change, cost_usd=spent - reserved)
+    found = _answer(store, job, study)
     with store.changing(name) as writer:
         if not writer.announced(f"retune {study} {record.settled}"):
             return False
-        reason = f"the search is over: {record.stopped.reason}"
-        evidence = {"study": study, "spent_usd": spent}
-        writer.note(Change(0.0, "searched", by="lynceus", reason=reason, evidence=evidence, cost_usd=spent - reserved))
+        if found is None or writer.settings.held or writer.settings.mode is not Mode.APPLY:
+            writer.note(change)  # the decider knows its trials now, and suggests what they tell
+        else:
+            made = writer.add_version(replace(found, by="lynceus", reason=reason))
+            writer.set_current(made.number, replace(change, expected=found.expected))
     return True
+
+
+def _answer(store: JobStore, job: KnownJob, study: str) -> Version | None:
+    """The answer of a study as a version; None if it has none, or if that is in production already."""
+    found = answer(study_context(open_record(store.storage, store.storage.load_study(study))))
+    if found is None or not found.reaches_confidence:
+        return None
+    row = row_of(job.problem, found.params)
+    if row is None or (job.record.adopted is not None and dict(job.record.adopted.params) == dict(found.params)):
+        return None
+    expected = to_json({"runtime_s": found.runtime_s, "cost_usd": found.cost_usd, "saving": found.saving})
+    basis = adoption_basis(job.problem, job.record, row, last_size(job.record))
+    params = job.problem.space.point(row)
+    return Version(0, params, 0.0, source="retune", evidence={"study": study}, expected=expected, basis=basis)
 
 
 def _prepared(job: KnownJob, study: str, usd: float, store: JobStore) -> PreparedStudy:

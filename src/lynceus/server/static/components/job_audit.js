@@ -3,7 +3,7 @@
 import { el } from "../lib/dom.js";
 import { counted, dateTime, duration, formatValue, money, paramsText, percent } from "../lib/format.js";
 
-const WORDS = { adopt: "adopted", canary: "tried", return: "returned", reprice: "adopted at new prices", suggest: "suggested", retune: "searched again", searched: "search over", rollback: "rolled back", settings: "settings", hold: "hold", lost: "lost" };
+const WORDS = { adopt: "adopted", canary: "tried", return: "returned", reprice: "adopted at new prices", suggest: "suggested", retune: "searched again", rollback: "rolled back", settings: "settings", hold: "hold", lost: "lost" };
 
 const expectedText = (facts) => {
   const parts = [];

@@ -1,0 +1,157 @@
+"""Recurring jobs on the command line: adopt, config, exec, record, jobs, job, mode, hold, rollback, retune."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lynceus.storage.sql.jobs import JobStore
+from lynceus.storage.sql.storage import Storage
+
+JOB = """\
+name: search
+run: [sh, -c, 'echo "threads=$1 $2"; exit $LYNCEUS_TEST_EXIT', job, '${threads}']
+space: {threads: [1, 2, 4]}
+price: 36 * threads
+constraints: ["runtime <= 1m"]
+budget: {cost: 100 USD, max_trials: 4}
+policy: sweep
+trial: {timeout: none, grace: 100ms}
+"""
+
+
+@pytest.fixture
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LYNCEUS_HOME", str(here / "home"))
+    (here / "job.yaml").write_text(JOB)
+    return here
+
+
+@pytest.fixture
+def adopted(here: Path, lynceus) -> Path:
+    """A job in production whose configuration the user gave."""
+    code, out, _ = lynceus(
+        "adopt", "nightly", "--from", "job.yaml", "-p", "threads=2", "--by", "ana", "--reason", "as is"
+    )
+    assert (code, out) == (0, "nightly: version 1 is in production: threads=2\n")
+    return here
+
+
+def test_the_answer_of_a_study_goes_into_production(here: Path, lynceus) -> None:
+    assert lynceus("run", "job.yaml", "-y")[0] == 0
+    code, out, _ = lynceus("adopt", "search", "-o", "json")
+    assert (code, json.loads(out)["version"]) == (0, 1)
+    code, out, _ = lynceus("job", "search", "-o", "json")
+    document = json.loads(out)
+    assert (document["version"]["reason"], document["next"]["kind"]) == ("the answer of study search", "keep")
+    assert document["version"]["expected"]["cost_usd"] > 0
+
+
+def test_schedulers_read_the_configuration_in_their_format(adopted: Path, lynceus) -> None:
+    code, out, _ = lynceus("config", "nightly")
+    assert (code, out.splitlines()) == (
+        0,
+        ["# nightly: version 1", "LYNCEUS_PARAM_THREADS=2", "LYNCEUS_JOB=nightly", "LYNCEUS_JOB_VERSION=1"],
+    )
+    assert lynceus("config", "nightly", "--to", "args")[1] == "--threads=2\n"
+    found = json.loads(lynceus("config", "nightly", "--to", "json")[1])
+    assert (found["params"], found["canary"], found["timeout_s"]) == ({"threads": 2}, False, None)
+    task = yaml.safe_load(lynceus("config", "nightly", "--to", "skypilot")[1])
+    assert (task["name"], task["envs"]["LYNCEUS_PARAM_THREADS"]) == ("nightly", "2")
+    assert lynceus("config", "nightly", "--to", "spark")[1].endswith("# threads 2\n")
+    assert "LYNCEUS_RUN_ID=r1\n" in lynceus("config", "nightly", "--run-id", "r1")[1]
+    code, _, err = lynceus("config", "nightly", "--to", "xml")
+    assert (code, err) == (2, "lynceus: config: the format is 'xml'; use one of env, json, args, skypilot, spark.\n")
+    code, _, err = lynceus("config", "weekly")
+    assert code == 2
+    assert err.endswith("known are: nightly; adopt it with: lynceus adopt weekly.\n")
+
+
+def test_exec_prints_what_the_job_prints_and_ends_as_it_ends(adopted: Path, lynceus, monkeypatch) -> None:
+    assert lynceus("exec", "nightly", "--input", "120GB", "--run-id", "a", "--", "--date=today")[:2] == (
+        0,
+        "threads=2 --date=today\n",
+    )
+    monkeypatch.setenv("LYNCEUS_TEST_EXIT", "3")
+    code, out, err = lynceus("exec", "nightly", "--run-id", "b")
+    assert (code, out) == (1, "threads=2 \n")
+    assert "run b failed: exit code 3" in err
+    document = json.loads(lynceus("job", "nightly", "-o", "json")[1])
+    assert [(run["run_id"], run["state"], run["size"]) for run in document["runs"]] == [
+        ("a", "COMPLETE", 1.2e11),
+        ("b", "FAIL", None),
+    ]
+
+
+def test_a_run_made_elsewhere_is_recorded_once(adopted: Path, lynceus) -> None:
+    run = ("record", "nightly", "--runtime", "31m", "--input", "120GB", "--cost", "$1.20", "--run-id", "r1")
+    assert lynceus(*run)[:2] == (0, "nightly: recorded.\n")
+    assert lynceus(*run)[:2] == (0, "nightly: this run was recorded before; nothing was changed.\n")
+    code, _, err = lynceus("record", "nightly", "--runtime", "32m", "--run-id", "r1")
+    assert code == 2
+    assert "run 'r1' of job 'nightly' was recorded already with other values" in err
+    code, _, err = lynceus("record", "nightly", "--input", "1GB")
+    assert (code, err.count("\n")) == (2, 1)
+    code, out, _ = lynceus("record", "nightly", "--runtime", "5m", "--state", "fail", "--why", "infra", "-o", "json")
+    assert (code, json.loads(out)) == (0, {"job": "nightly", "new": True, "waiting": 0, "changes": []})
+    (line,) = json.loads(lynceus("jobs", "-o", "json")[1])
+    assert (line["totals"]["runs"], line["totals"]["failed"], line["mode"]) == (2, 1, "observe")
+
+
+def test_versions_are_shown_changed_and_rolled_back(adopted: Path, lynceus) -> None:
+    assert lynceus("adopt", "nightly", "-p", "threads=4", "--reason", "faster")[0] == 0
+    code, out, _ = lynceus("rollback", "nightly", "--by", "bo", "--reason", "too expensive")
+    assert (code, out) == (0, "nightly: version 1 is in production again: threads=2\n")
+    shown = lynceus("job", "nightly", "--audit")[1]
+    for text in (
+        "version 1: threads=2",
+        "by ana: as is",
+        "rollback version 1, by bo: too expensive",
+        "evidence: before 2",
+    ):
+        assert text in shown
+    assert "nightly" in lynceus("jobs")[1]
+    assert lynceus("rollback", "nightly", "--to", "9")[0] == 2
+
+
+def test_modes_and_the_kill_switch(adopted: Path, lynceus) -> None:
+    options = ("--allowance", "$20", "--exclude", "sat", "--exclude", "mon-fri 08:00-18:00", "--deadline", "45m")
+    code, out, _ = lynceus("mode", "nightly", "apply", *options, "--timezone", "Europe/Lisbon", "-o", "json")
+    settings = json.loads(out)
+    assert (code, settings["mode"], settings["allowance_usd"], settings["deadline_s"]) == (0, "apply", 20.0, 2700.0)
+    assert settings["exclude"] == ["sat", "mon-fri 08:00-18:00"]
+    assert lynceus("hold", "--all", "--reason", "release week")[:2] == (
+        0,
+        "nightly: held: nothing is tried or changed.\n",
+    )
+    assert "held" in lynceus("mode", "nightly")[1]
+    assert lynceus("hold", "nightly", "--release")[:2] == (0, "nightly: changes are allowed again.\n")
+    for words in (("mode", "nightly", "wild"), ("mode", "nightly", "--exclude", "someday"), ("hold",)):
+        code, _, err = lynceus(*words)
+        assert (code, err.count("\n")) == (2, 1), words
+    with Storage(f"sqlite:///{adopted}/lynceus.db") as storage:
+        kinds = [one.kind for one in JobStore(storage).load("nightly").record.changes]
+    assert kinds == ["adopt", "settings", "hold", "hold"]
+
+
+def test_a_search_for_a_job_is_a_study_of_its_own(adopted: Path, lynceus) -> None:
+    for number in range(3):
+        lynceus("record", "nightly", "--runtime", "30s", "--run-id", str(number))
+    code, _, err = lynceus("retune", "nightly", "--yes")
+    assert (code, "nothing is left of this month's allowance" in err) == (2, True)
+    lynceus("mode", "nightly", "apply", "--allowance", "$50")
+    code, out, _ = lynceus("retune", "nightly", "--yes")
+    assert (code, "nightly-retune-1" in out) == (0, True)
+    document = json.loads(lynceus("job", "nightly", "-o", "json")[1])
+    start, end = [one for one in document["changes"] if one["kind"] == "retune"]
+    assert (start["evidence"]["study"], start["cost_usd"]) == ("nightly-retune-1", 50.0)
+    assert end["evidence"]["spent_usd"] == pytest.approx(50.0 + end["cost_usd"])
+    assert document["totals"]["search_usd"] == pytest.approx(end["evidence"]["spent_usd"])
+    assert document["allowance_left_usd"] == pytest.approx(50.0 - end["evidence"]["spent_usd"])
+    assert end["version"] == 2, "in mode apply its answer is adopted, on probation"
+    assert document["version"]["source"] == "retune"
+    study = json.loads(lynceus("status", "nightly-retune-1", "-o", "json")[1])
+    assert (study["state"], study["budget_usd"]) == ("FINISHED", 50.0)
