@@ -15,9 +15,9 @@ JOB = """\
 name: search
 run: [sh, -c, 'echo "threads=$1 $2"; exit $LYNCEUS_TEST_EXIT', job, '${threads}']
 space: {threads: [1, 2, 4]}
-price: 36 * threads
+price: 36 if threads == 1 else 3600 * threads
 constraints: ["runtime <= 1m"]
-budget: {cost: 100 USD, max_trials: 4}
+budget: {cost: 10000 USD, max_trials: 4}
 policy: sweep
 trial: {timeout: none, grace: 100ms}
 """
@@ -142,16 +142,16 @@ def test_a_search_for_a_job_is_a_study_of_its_own(adopted: Path, lynceus) -> Non
         lynceus("record", "nightly", "--runtime", "30s", "--run-id", str(number))
     code, _, err = lynceus("retune", "nightly", "--yes")
     assert (code, "nothing is left of this month's allowance" in err) == (2, True)
-    lynceus("mode", "nightly", "apply", "--allowance", "$50")
+    lynceus("mode", "nightly", "apply", "--allowance", "$5000")
     code, out, _ = lynceus("retune", "nightly", "--yes")
     assert (code, "nightly-retune-1" in out) == (0, True)
     document = json.loads(lynceus("job", "nightly", "-o", "json")[1])
     start, end = [one for one in document["changes"] if one["kind"] == "retune"]
-    assert (start["evidence"]["study"], start["cost_usd"]) == ("nightly-retune-1", 50.0)
-    assert end["evidence"]["spent_usd"] == pytest.approx(50.0 + end["cost_usd"])
+    assert (start["evidence"]["study"], start["cost_usd"]) == ("nightly-retune-1", 5000.0)
+    assert end["evidence"]["spent_usd"] == pytest.approx(5000.0 + end["cost_usd"])
     assert document["totals"]["search_usd"] == pytest.approx(end["evidence"]["spent_usd"])
-    assert document["allowance_left_usd"] == pytest.approx(50.0 - end["evidence"]["spent_usd"])
+    assert document["allowance_left_usd"] == pytest.approx(5000.0 - end["evidence"]["spent_usd"])
     assert end["version"] == 2, "in mode apply its answer is adopted, on probation"
     assert document["version"]["source"] == "retune"
     study = json.loads(lynceus("status", "nightly-retune-1", "-o", "json")[1])
-    assert (study["state"], study["budget_usd"]) == ("FINISHED", 50.0)
+    assert (study["state"], study["budget_usd"]) == ("FINISHED", 5000.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field, field_validator
 
@@ -13,7 +13,8 @@ from lynceus.problem.fields import Section
 
 _ADDRESS = re.compile(r"[^@\s<>,;:\"'\\]+@[^@\s<>,;:\"'\\]+", re.ASCII)
 
-KINDS = ("end", "pause", "budget", "change", "drift", "late", "suggestion")
+Kind = Literal["end", "pause", "budget", "change", "drift", "late", "suggestion"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """What users are notified of."""
 
 
@@ -60,7 +61,7 @@ class NotifySection(Section):
     apprise: list[SecretSource] = Field(
         default=[], description="addresses of the package apprise (chats, phones): env:NAME or file:PATH"
     )
-    on: list[Literal["end", "pause", "budget", "change", "drift", "late", "suggestion"]] = Field(
+    on: list[Kind] = Field(
         default=list(KINDS),
         description="when: the study ends, pauses, has used 80 % of its budget; the job in production was changed, its time "
         "drifts, its next run may be late, there is something to change",

@@ -12,9 +12,9 @@ from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import PreparedStudy, prepare
 from lynceus.jobfile.price_updates import at_todays_prices
 from lynceus.jobfile.problem import problem_of
-from lynceus.library.recurring.input_size import parse_size
 from lynceus.policy.presets import preset
 from lynceus.policy.retries import RetryRules
+from lynceus.problem.job_input import SIZE, JobInput
 from lynceus.problem.problem import Problem
 from lynceus.storage.problem_record import problem_of_record
 
@@ -46,9 +46,9 @@ def todays_problem(document: Mapping[str, Any]) -> Problem:
 
 
 def document_size(document: Mapping[str, Any]) -> float | None:
-    """The input size that a job file names; None if it names none."""
-    given = (document.get("job") or {}).get("input")
-    return parse_size(given.get("size") if isinstance(given, Mapping) else given)
+    """The input size that a job file, or the problem of a program, names; None if it names none."""
+    given = (document.get("job") or document.get("problem") or {}).get("input")
+    return None if given is None else JobInput.read(given).numbers.get(SIZE)
 
 
 def _appended(name: str, job: Job, extra: Sequence[str]) -> list[str]:

@@ -13,7 +13,6 @@ from lynceus.analysis.documents.json import to_json
 from lynceus.errors import InputError, LynceusError
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import PreparedStudy, prepare
-from lynceus.jobfile.sections.job_file import JobFile
 from lynceus.library.history import past_job_of_study
 from lynceus.library.open_study import OpenStudy, open_record
 from lynceus.library.recurring.job_record import KnownJob, known_job
@@ -132,7 +131,7 @@ def _prepared(job: KnownJob, study: str, usd: float, store: JobStore) -> Prepare
     for name in ("history", "storage"):
         values.pop(name, None)
     size = last_size(job.record)
-    if size is not None and "input" in JobFile.model_fields:
+    if size is not None:
         values["input"] = {"size": size}
     found = Job.from_stored({**document, "job": values, "history": []})
     past = tuple(one for one in _past(job, store) if match(job.problem.space, one).used)
