@@ -12,7 +12,7 @@ import yaml
 from doc_blocks import steps
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import prepare
-from readers import GUIDE, README, ROOT, SMALL, check_answer, check_guide, follow, user_environment
+from readers import GUIDE, README, ROOT, SMALL, answer, check_answer, check_guide, follow, user_environment
 
 MAKE = 'make() { command make --dry-run "$@"; }'
 """The tests cannot install their own environment or start themselves: `make` only says what it would do."""
@@ -60,6 +60,16 @@ def test_every_block_of_the_page_on_serving_runs_in_order(tmp_path: Path) -> Non
     deployment, service = yaml.safe_load_all((tmp_path / "chat.yaml").read_text())
     assert (deployment["kind"], service["kind"]) == ("Deployment", "Service")
     assert yaml.safe_load((tmp_path / "service.yaml").read_text())["service"]["readiness_probe"]["path"] == "/health"
+
+
+def test_every_block_of_the_page_on_recurring_jobs_runs_in_order(tmp_path: Path) -> None:
+    environment = installed_here() | {"LYNCEUS_HOME": str(tmp_path / "home")}
+    follow(steps(ROOT / "docs" / "recurring.md"), tmp_path, environment)
+    document = answer(tmp_path, environment, "job", "nightly")
+    assert [run["run_id"] for run in document["runs"]][:2] == ["2026-11-18", "2026-11-19"]
+    assert len({run["run_id"] for run in document["runs"]}) == len(document["runs"]) >= 4
+    kinds = {one["kind"] for one in document["changes"]}
+    assert kinds >= {"adopt", "settings", "hold", "retune", "rollback"}
 
 
 def test_the_job_file_of_the_page_on_serving_is_valid() -> None:

@@ -43,19 +43,7 @@ def mode(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Say how far changes of a recurring job may go, when, and for how much money; without options, show it."""
-    from lynceus.problem.units import parse_duration, parse_money
-
-    changes: dict[str, Any] = {} if mode is None else {"mode": mode}
-    if allowance is not None:
-        changes["allowance_usd"] = parse_money(allowance, "--allowance")
-    if late_chance is not None:
-        changes["late_chance"] = late_chance
-    if deadline is not None:
-        changes["deadline_s"] = parse_duration(deadline, "--deadline")
-    if exclude:
-        changes["exclude"] = () if exclude == ["none"] else tuple(exclude)
-    if timezone is not None:
-        changes["timezone"] = timezone
+    changes = _changes(mode, allowance, late_chance, deadline, exclude, timezone)
     job = named_job(name, storage)
     settings = job.set(by=author(by), reason=reason, **changes) if changes else job.history.settings
     if output is Output.JSON:
@@ -65,6 +53,28 @@ def mode(
     for label, text in settings_lines(settings):
         table.add_row(label, safe(text))
     console().print(table)
+
+
+def _changes(
+    mode: str | None,
+    allowance: str | None,
+    late_chance: float | None,
+    deadline: str | None,
+    exclude: list[str] | None,
+    timezone: str | None,
+) -> dict[str, Any]:
+    """The settings that the options name."""
+    from lynceus.problem.units import parse_duration, parse_money
+
+    found = {
+        "mode": mode,
+        "allowance_usd": None if allowance is None else parse_money(allowance, "--allowance"),
+        "late_chance": late_chance,
+        "deadline_s": None if deadline is None else parse_duration(deadline, "--deadline"),
+        "exclude": None if not exclude else () if exclude == ["none"] else tuple(exclude),
+        "timezone": timezone,
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def settings_lines(settings: Any) -> list[tuple[str, str]]:
