@@ -9,6 +9,7 @@ for a rate of false alarms on synthetic runs (`lynceus lab lives calibrate`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,17 +18,20 @@ from scipy.special import ndtri, stdtr
 from lynceus.recurring.time_model import NOISE, NOISE_RUNS, TimeFit
 from lynceus.space.column import FloatArray
 
-THRESHOLD = 12.0
+THRESHOLD = 8.0
 """Likelihood ratio (its logarithm) of an alarm."""
 SPREAD_THRESHOLD = 10.0
 """The same for rising variance."""
-FIRST_RUNS = 8
+FIRST_RUNS = 10
 """Runs before the first alarm: fewer do not tell what is usual."""
-_BEFORE = 5
+_BEFORE = 8
 """Runs of the old regime that a change needs."""
-_WINDOW = 80
-"""How many runs ago a change may have begun."""
+_STEP_LAGS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 19, 24, 30, 40, 55, 75, 100)
+_RAMP_LAGS = (10, 16, 25, 40, 65, 100)
+"""How many runs ago a change may have begun: all of them would find little more, and raise more false alarms."""
 _SPREAD_WINDOWS = (8, 12, 16, 24, 32)
+_LEAST_LEFT = 0.25
+"""A change explains at most three quarters of the sum of squares: residuals are clipped, so that a sum of few of them is not exact."""
 SMALLEST = 0.07
 """Changes of ln seconds below this are left to the regression."""
 
@@ -49,22 +53,30 @@ class FoundChange:
 def find_change(fitted: TimeFit, since: int) -> FoundChange | None:
     """The most likely change that began after run `since`, if it is sure enough; None otherwise."""
     n = len(fitted.residuals)
-    first = max(since + _BEFORE, n - _WINDOW)
-    if n < FIRST_RUNS or first > n - 2:
+    longest = n - since - _BEFORE
+    steps, ramps = [lag for lag in _STEP_LAGS if lag <= longest], [lag for lag in _RAMP_LAGS if lag <= longest]
+    if n < FIRST_RUNS or not steps:
         return None
-    starts = np.arange(first, n - 1)
-    age = np.arange(n)[None, :] - starts[:, None] + 1.0
-    steps = (age > 0).astype(float)
-    ramps = np.maximum(age, 0.0)
-    changes = np.concatenate([steps, ramps])  # [2s, n]
+    best = _best_of(fitted, steps, ramps)
+    if best.ratio < THRESHOLD:
+        return None
+    lags = range(max(2, round(0.7 * (n - best.start))), min(longest, round(1.4 * (n - best.start)) + 1) + 1)
+    near = list(lags) or steps
+    return _best_of(fitted, near, []) if best.kind == "step" else _best_of(fitted, [], near)
+
+
+def _best_of(fitted: TimeFit, step_lags: Sequence[int], ramp_lags: Sequence[int]) -> FoundChange:
+    """The most likely of the steps and ramps that began so many runs ago."""
+    n = len(fitted.residuals)
+    lags = np.array([*step_lags, *ramp_lags])
+    age = np.arange(n)[None, :] - (n - lags)[:, None] + 1.0
+    changes = np.where(np.arange(len(lags))[:, None] < len(step_lags), (age > 0).astype(float), np.maximum(age, 0.0))
     ratio, size = _likelihood_ratios(fitted, changes)
     shift = size * changes[:, -1]
-    ratio[np.abs(shift) < SMALLEST] = 0.0
-    best = int(np.argmax(ratio))
-    if ratio[best] < THRESHOLD:
-        return None
-    kind = "step" if best < len(starts) else "drift"
-    return FoundChange(kind, int(starts[best % len(starts)]), float(shift[best]), float(ratio[best]))
+    best = int(np.argmax(np.where(np.abs(shift) < SMALLEST, -1.0, ratio)))
+    kind = "step" if best < len(step_lags) else "drift"
+    found = float(ratio[best]) if abs(shift[best]) >= SMALLEST else 0.0
+    return FoundChange(kind, n - int(lags[best]), float(shift[best]), found)
 
 
 def _likelihood_ratios(fitted: TimeFit, changes: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -75,7 +87,7 @@ def _likelihood_ratios(fitted: TimeFit, changes: FloatArray) -> tuple[FloatArray
     part = changes @ fitted.residuals
     total = NOISE_RUNS * NOISE**2 + float(fitted.residuals @ fitted.residuals)
     df = max(NOISE_RUNS + len(fitted.residuals) - fitted.inputs.shape[1] - 1.0, 1.0)
-    left = np.maximum(total - part**2 / free, 1e-12 * total)
+    left = np.maximum(total - part**2 / free, _LEAST_LEFT * total)
     t = np.abs(part) / np.sqrt(free * left / df)
     score = -ndtri(np.maximum(stdtr(df, -t), 1e-300))  # the same probability under a normal distribution
     return np.maximum(score, 0.0) ** 2 / 2, part / free

@@ -25,7 +25,7 @@ NOISE, NOISE_RUNS = 0.07, 3.0
 """Run-to-run variation that is assumed before runs tell it, and how many runs that assumption is worth."""
 _HUBER = 2.0
 """Residuals beyond so many σ weigh less."""
-CLIP = 3.0
+CLIP = 2.5
 """Residuals count at most so many σ."""
 _SWEEPS = 6
 _TAILS = 8.0
