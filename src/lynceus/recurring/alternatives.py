@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr
 
 from lynceus.recurring.action import Effect
-from lynceus.recurring.forecast import Forecast, forecast, study_prior
+from lynceus.recurring.canary_rules import ADOPTING
+from lynceus.recurring.forecast import Forecast, forecast, row_of, study_prior
 from lynceus.recurring.record import Basis, JobRecord
 from lynceus.recurring.triggers import Trigger
 
@@ -23,10 +25,28 @@ _SMALLEST_SAVING = 0.02
 """A change has to save this share of a run's cost."""
 _SURE = 0.8
 """A canary is adopted once it is cheaper with this probability, and given up below one minus this."""
+_CANARY_RUNS, _CANARY_MEMORY = 6, 60
+"""A configuration is decided upon after so many canaries, and not tried again within so many runs."""
+_COMFORTABLE = 0.5
+"""To save money, only configurations with this share of the allowed chance to be late are tried: else the next run brings them back."""
+_CAREFUL = 3.0
+"""Scales above its typical time that are left for the adopted configuration to run after a canary that was stopped."""
 _BASIS_ROWS = 64
 """Alternatives whose prices are remembered with a version."""
-_SEARCH_RUNS = 6
+_SEARCH_RUNS = 2.0
 """A search of its own is worth starting with at least this many runs' money."""
+_SEARCH_SHARE = 0.6
+"""A search gets this share of what is left of the allowance: canaries of its answer need some, too."""
+_SEARCH_PAUSE = 15
+"""Runs between the first two searches."""
+_SEARCH_LATE = 2.0
+"""A search needs a chance to be late of so many times the bound."""
+_MUCH_LESS = 0.5
+"""A configuration is much less often late than another if its chance is this share of the other's."""
+_MOSTLY, _ANY_LESS = 0.5, 0.05
+"""Where the adopted configuration is late in more than this share of runs, one that is late this much less often may be tried."""
+_NEAR = 0.5
+"""A canary that was tried because of the deadline is judged by it as long as the adopted one's chance is above this share of the bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +57,7 @@ class Alternatives:
     record: JobRecord
     forecast: Forecast
     late: FloatArray
-    """Chance of a run to be late `[q]`."""
+    """Chance of a run to be late, now or soon if inputs grow `[q]`."""
     barred: BoolArray
     """Configurations that were late or failed at such an input `[q]`."""
     size: float | None
@@ -45,28 +65,62 @@ class Alternatives:
 
     @classmethod
     def of(
-        cls, problem: Problem, record: JobRecord, known: Forecast, deadline_s: float, size: float | None
+        cls,
+        problem: Problem,
+        record: JobRecord,
+        known: Forecast,
+        deadline_s: float,
+        size: float | None,
+        ahead: Forecast | None = None,
+        adopted_late: float | None = None,
     ) -> Alternatives:
-        """The alternatives of a forecast."""
+        """The alternatives of a forecast; `ahead` is one for the inputs to come, if they grow.
+
+        `adopted_late` is the adopted configuration's chance to be late by its own runs, which tell it best.
+        """
         barred = np.zeros(len(known.log_s), dtype=bool)
         for run in record.runs:
             smaller = size is not None and run.size is not None and size < 0.9 * run.size
             if (run.at_fault or run.seconds > deadline_s) and not smaller:
-                params = record.version(run.version).params
-                barred[problem.space.row(params)] = True
+                row = row_of(problem, record.version(run.version).params)
+                if row is not None:
+                    barred[row] = True
         barred[known.adopted] = False
-        return cls(problem, record, known, known.late_chance(deadline_s), barred, size, deadline_s)
+        late = (known if ahead is None else ahead).late_chance(deadline_s)
+        if adopted_late is not None:
+            late[known.adopted] = adopted_late
+        return cls(problem, record, known, late, barred, size, deadline_s)
 
     @property
     def adopted_unsafe(self) -> bool:
         """Whether the adopted configuration is late more often than allowed."""
-        return bool(self.late[self.forecast.adopted] > self.record.settings.late_chance)
+        return self.late_before > self.record.settings.late_chance
+
+    @property
+    def late_before(self) -> float:
+        """The adopted configuration's chance to be late."""
+        return float(self.late[self.forecast.adopted])
 
     @property
     def safe(self) -> BoolArray:
-        """Configurations that may be tried `[q]`."""
-        testable = self.problem.answerable if self.problem.answerable is not None else True
-        return np.asarray((self.late <= self.record.settings.late_chance) & ~self.barred & testable)
+        """Configurations that may be adopted to save money: their chance to be late is well within the bound `[q]`."""
+        return self.open & (self.late <= _COMFORTABLE * self.record.settings.late_chance)
+
+    @property
+    def open(self) -> BoolArray:
+        """Configurations that may run at all `[q]`."""
+        return ~self.barred if self.problem.answerable is None else ~self.barred & self.problem.answerable
+
+    @cached_property
+    def trial_late(self) -> FloatArray:
+        """The chance that a canary makes its run late `[q]`: it takes too long, or is stopped and the job has to run again."""
+        known, deadline_s = self.forecast, self.deadline_s
+        if math.isinf(deadline_s):
+            return np.zeros(len(self.late))
+        timeouts = self.timeouts_s
+        stopped = known.late_chance(timeouts)
+        again = known.late_chance(np.maximum(deadline_s - timeouts, 1e-9), known.adopted)
+        return np.asarray(np.where(timeouts < deadline_s, stopped * again, self.late))
 
     def cheaper_chance(self) -> FloatArray:
         """The probability that each configuration saves enough to be worth a change `[q]`."""
@@ -98,47 +152,92 @@ class Alternatives:
         """The configuration whose canary is expected to pay back most within the horizon; None if none does."""
         known, settings = self.forecast, self.record.settings
         base = float(known.usd[known.adopted])
-        fit = self.safe & (known.usd <= allowance_usd + base)
+        bound = settings.late_chance
+        if self.adopted_unsafe:  # then a run that is much less likely to be late than the adopted one is no risk
+            bound = max(bound, self._no_worse)
+        fit = self.open & (self.trial_late <= bound)
+        fit &= self.problem.run_costs.of(self.timeouts_s) <= allowance_usd * (1 + 1e-9)
         fit[known.adopted] = False
         if not fit.any():
             return None
         if self.adopted_unsafe:
-            return int(np.where(fit, known.usd, np.inf).argmin())
+            return self._most_punctual(fit)
         extra = np.maximum(known.usd - base, 0.0)
         share = self.expected_saving()
         net = settings.horizon_runs * base * (share - _SMALLEST_SAVING / 2) - extra
         net = np.where(fit, net, -np.inf)
+        for row in np.flatnonzero(net > 0).tolist():
+            if self._canaries(row) >= _CANARY_RUNS or row in self._left:
+                net[row] = -np.inf
         best = int(net.argmax())
         return best if net[best] > 0 else None
 
+    def _most_punctual(self, fit: BoolArray) -> int | None:
+        """The cheapest configuration within the bound; without one, that which is late least often, if much less than the adopted."""
+        known, bound = self.forecast, self.record.settings.late_chance
+        within = fit & (self.late <= bound)
+        if within.any():
+            return int(np.where(within, known.usd, np.inf).argmin())
+        row = int(np.where(fit, self.late, np.inf).argmin())
+        return row if self.late[row] <= self._no_worse else None
+
+    @property
+    def _no_worse(self) -> float:
+        """The chance to be late with which trying is no risk: much less than the adopted one's, or any less if that is mostly late."""
+        share = 1 - _ANY_LESS if self.late_before > _MOSTLY else _MUCH_LESS
+        return share * self.late_before
+
     def proven(self, row: int) -> bool:
-        """Whether a canary may be adopted."""
-        if not self.safe[row]:
-            return False
-        return bool(self.adopted_unsafe or self.cheaper_chance()[row] >= _SURE)
+        """Whether a canary may be adopted: it is on time where the adopted configuration may not be, or cheaper."""
+        bound = self.record.settings.late_chance
+        if self.open[row] and self.late_before > _NEAR * bound and self.late[row] <= _MUCH_LESS * self.late_before:
+            return bool(self.adopted_unsafe or self.late[row] <= bound)
+        enough = _SURE if self._canaries(row) < _CANARY_RUNS else 0.5
+        return bool(self.safe[row] and self.cheaper_chance()[row] >= enough)
 
     def disproven(self, row: int) -> bool:
         """Whether a canary is not worth another run."""
-        return bool(not self.safe[row] or (not self.adopted_unsafe and self.cheaper_chance()[row] < 1 - _SURE))
+        if self.adopted_unsafe:
+            return bool(not self.open[row] or self.late[row] > _MUCH_LESS * self.late_before)
+        return bool(not self.safe[row] or self.cheaper_chance()[row] < 1 - _SURE or self._canaries(row) >= _CANARY_RUNS)
+
+    @cached_property
+    def _left(self) -> frozenset[int]:
+        """Configurations that were given up for another one not long ago: they are not tried to save money."""
+        since = len(self.record.runs) - _CANARY_MEMORY
+        recent = [one.version for one in self.record.changes if one.kind in ADOPTING and one.after_runs >= since]
+        first = [one.version for one in self.record.changes if one.kind in ADOPTING and one.after_runs < since][-1:]
+        numbers = [1, *first, *recent] if recent else []
+        rows = [row_of(self.problem, self.record.version(one).params) for one in numbers if one is not None]
+        return frozenset(row for row in rows if row is not None and row != self.forecast.adopted)
+
+    def _canaries(self, row: int) -> int:
+        """Canaries of a configuration among the last runs."""
+        numbers = set(self.record.of_params(self.problem.space.point(row)))
+        return sum(run.canary and run.version in numbers for run in self.record.runs[-_CANARY_MEMORY:])
 
     def search_budget(self, found: Sequence[Trigger], allowance_usd: float) -> float:
         """Dollars for a search of its own; 0 if none is called for."""
         base = float(self.forecast.usd[self.forecast.adopted])
-        stuck = self.adopted_unsafe and any(one.kind in ("late", "failures", "step", "drift") for one in found)
-        last = max((one.at_s for one in self.record.changes if one.kind == "retune"), default=-math.inf)
-        again = any(run.ended_s > last for run in self.record.runs[-1:]) and not math.isfinite(last)
-        return allowance_usd if stuck and again and allowance_usd >= _SEARCH_RUNS * base else 0.0
+        often_late = self.late_before > _SEARCH_LATE * self.record.settings.late_chance
+        stuck = often_late or any(one.kind == "failures" for one in found)
+        searches = [one.after_runs for one in self.record.changes if one.kind == "retune"]
+        # Every search that did not end the trouble doubles the pause before the next.
+        waited = not searches or len(self.record.runs) - searches[-1] >= _SEARCH_PAUSE * 2 ** (len(searches) - 1)
+        budget = _SEARCH_SHARE * allowance_usd
+        return budget if stuck and waited and budget >= _SEARCH_RUNS * base else 0.0
 
-    def timeout_s(self, row: int) -> float:
-        """When a canary is stopped: at the cap on its cost, at the deadline, and early enough to run the job again if there is room."""
+    @cached_property
+    def timeouts_s(self) -> FloatArray:
+        """When a canary is stopped `[q]`: at the cap on its cost, at the deadline, and with room to run the job again where possible."""
         known, settings = self.forecast, self.record.settings
         cap_usd = settings.canary_cap * float(known.usd[known.adopted])
-        cap_s = float(self.problem.run_costs.seconds_at(np.asarray(cap_usd), np.asarray(row)))
+        caps_s = self.problem.run_costs.seconds_at(np.full(len(known.usd), cap_usd))
         if self.adopted_unsafe:
-            cap_s = max(cap_s, known.upper_s(row))
-        cap_s = min(cap_s, self.deadline_s)
-        room = self.deadline_s - known.upper_s(known.adopted)
-        return min(cap_s, room) if room >= known.upper_s(row) else cap_s
+            caps_s = np.maximum(caps_s, known.upper_s(_CAREFUL))
+        caps_s = np.minimum(caps_s, self.deadline_s)
+        room = self.deadline_s - float(known.upper_s(_CAREFUL)[known.adopted])
+        return np.where((room > 0) & (known.typical_s() <= room), np.minimum(caps_s, room), caps_s)
 
     def effect(self, row: int) -> Effect:
         """What is expected of a change to a configuration."""

@@ -6,6 +6,9 @@ from lynceus.problem.units import format_money
 from lynceus.recurring.record import JobRecord, ProductionRun
 
 _DECIDED = ("adopt", "return", "rollback")
+ADOPTING = ("adopt", "reprice", "rollback", "retune", "return")
+_AS_LARGE = 0.93
+"""An input is about as large as another from this share of its size on."""
 
 
 def refusal(record: JobRecord, now_s: float, reserved_usd: float) -> str | None:
@@ -51,7 +54,7 @@ def open_trial(record: JobRecord) -> ProductionRun | None:
 def last_good(record: JobRecord) -> int | None:
     """The version that was adopted before the present one and was never returned from; None if there is none."""
     bad = {one.evidence.get("from") for one in record.changes if one.kind == "return"}
-    earlier = [one for one in record.changes if one.kind in ("adopt", "reprice", "rollback", "retune", "return")]
+    earlier = [one for one in record.changes if one.kind in ADOPTING]
     for change in reversed(earlier):
         if change.version is not None and change.version != record.current and change.version not in bad:
             return change.version
@@ -63,3 +66,20 @@ def last_good(record: JobRecord) -> int | None:
         ),
         None,
     )
+
+
+def adopting_change(record: JobRecord) -> str | None:
+    """How the present version became the adopted one: the kind of the last change that did it; None if none is written down."""
+    found = [one.kind for one in record.changes if one.kind in ADOPTING and one.version == record.current]
+    return found[-1] if found else None
+
+
+def was_on_time(record: JobRecord, number: int, size: float | None, deadline_s: float) -> bool:
+    """Whether the last run of a version with an input about as large as `size` was good; True if it never had one so large."""
+    for run in reversed(record.runs):
+        if run.version != number or not (run.informs or run.at_fault):
+            continue
+        if size is None or run.size is None or run.size >= _AS_LARGE * size:
+            return not run.at_fault and run.seconds <= deadline_s
+        return run.seconds * size / run.size <= deadline_s
+    return True

@@ -20,6 +20,8 @@ from lynceus.space.column import FloatArray
 
 THRESHOLD = 8.0
 """Likelihood ratio (its logarithm) of an alarm."""
+ACT_THRESHOLD = 16.0
+"""The same of a change that may be acted upon, tested again with every run since: an alarm is a message, a change of the job is not."""
 SPREAD_THRESHOLD = 10.0
 """The same for rising variance."""
 FIRST_RUNS = 10
@@ -32,6 +34,8 @@ _RAMP_LAGS = (10, 16, 25, 40, 65, 100)
 _SPREAD_WINDOWS = (8, 12, 16, 24, 32)
 _LEAST_LEFT = 0.25
 """A change explains at most three quarters of the sum of squares: residuals are clipped, so that a sum of few of them is not exact."""
+_LEAST_FREE = 0.02
+"""A change of which less than this share differs from what the size explains cannot be told apart from it."""
 SMALLEST = 0.07
 """Changes of ln seconds below this are left to the regression."""
 
@@ -82,15 +86,17 @@ def _best_of(fitted: TimeFit, step_lags: Sequence[int], ramp_lags: Sequence[int]
 def _likelihood_ratios(fitted: TimeFit, changes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """ln likelihood ratio and coefficient of every added regressor `[k, n]` → `[k]`, `[k]`."""
     along = changes @ fitted.inputs  # [k, p]
-    free = (changes**2).sum(axis=1) - np.einsum("kp,pq,kq->k", along, fitted.covariance, along)
-    free = np.maximum(free, 1e-9)
+    whole = (changes**2).sum(axis=1)
+    free = whole - np.einsum("kp,pq,kq->k", along, fitted.covariance, along)
+    told_apart = free > _LEAST_FREE * whole
+    free = np.where(told_apart, free, whole)
     part = changes @ fitted.residuals
     total = NOISE_RUNS * NOISE**2 + float(fitted.residuals @ fitted.residuals)
     df = max(NOISE_RUNS + len(fitted.residuals) - fitted.inputs.shape[1] - 1.0, 1.0)
     left = np.maximum(total - part**2 / free, _LEAST_LEFT * total)
     t = np.abs(part) / np.sqrt(free * left / df)
     score = -ndtri(np.maximum(stdtr(df, -t), 1e-300))  # the same probability under a normal distribution
-    return np.maximum(score, 0.0) ** 2 / 2, part / free
+    return np.where(told_apart, np.maximum(score, 0.0) ** 2 / 2, 0.0), part / free
 
 
 def spread_ratio(residuals: FloatArray) -> tuple[float, float, int]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from lynceus.recurring.action import Action, ActionKind
 from lynceus.recurring.alternatives import Alternatives
-from lynceus.recurring.canary_rules import allowance_left, last_good, open_trial, refusal
+from lynceus.recurring.canary_rules import adopting_change, allowance_left, last_good, open_trial, refusal, was_on_time
 from lynceus.recurring.forecast import Prior, forecast, row_of, study_prior
 from lynceus.recurring.record import JobRecord, ProductionRun
 from lynceus.recurring.settings import Mode
 from lynceus.recurring.triggers import Trigger, triggers
-from lynceus.recurring.watch import Watch, adopted_at, runs_of, typical_size, watch
+from lynceus.recurring.watch import LEAST_RUNS, Watch, adopted_at, runs_of, size_ahead, typical_size, watch
 
 if TYPE_CHECKING:
     from lynceus.problem.problem import Problem
@@ -42,8 +42,8 @@ def next_action(
     deadline_s = min(problem.deadline_s, record.settings.deadline_s)
     size = size if size is not None else typical_size(record, None)
     usd_per_hour = None if row is None else float(problem.price[row]) * 3600
-    seen = watch(record, size, usd_per_hour=usd_per_hour, deadline_s=deadline_s, before=watched)
-    returned = _return_of_adopted(record, deadline_s)
+    seen = watch(record, size_ahead(record, size), usd_per_hour=usd_per_hour, deadline_s=deadline_s, before=watched)
+    returned = _return_of_adopted(record, deadline_s, size)
     if returned is not None and not _held(record):
         return returned
     trial = open_trial(record)
@@ -77,10 +77,15 @@ def _returned(record: JobRecord, canary: int, what: str) -> Action:
     return Action(ActionKind.RETURN, reason, version=record.current, evidence={"canary": canary})
 
 
-def _return_of_adopted(record: JobRecord, deadline_s: float) -> Action | None:
-    """Back to the last good version if the adopted one was late or failed soon after Lynceus adopted it."""
+def _return_of_adopted(record: JobRecord, deadline_s: float, size: float | None) -> Action | None:
+    """Back to the last good version if the adopted one was late or failed soon after Lynceus adopted it.
+
+    Not to one that was late itself with such an input, and not from one that was returned to.
+    """
     version, good = record.adopted, last_good(record)
     if version is None or good is None or version.source in ("adopt", "rollback"):
+        return None
+    if adopting_change(record) == "return" or not was_on_time(record, good, size, deadline_s):
         return None
     since = adopted_at(record)
     runs = [run for run in record.runs if run.version == version.number and run.ended_s > since and not run.canary]
@@ -117,8 +122,13 @@ class _Look:
             prior = study_prior(problem, record.trials, adopted)
         series = self.seen.series
         changes = [] if series is None else [series.runs[one.start].ended_s for one in series.changes]
-        known = forecast(problem, record, prior, self.size, adopted=self.row, changes_s=changes, noise=self.seen.noise)
-        return Alternatives.of(problem, record, known, self.deadline_s, self.size)
+        known, ahead = (
+            forecast(problem, record, prior, size, adopted=self.row, changes_s=changes, noise=self.seen.noise)
+            for size in (self.size, size_ahead(record, self.size))
+        )
+        enough = series is not None and len(series.runs) >= LEAST_RUNS
+        late = self.seen.late_chance if enough else None
+        return Alternatives.of(problem, record, known, self.deadline_s, self.size, ahead, late)
 
     def after_canary(self, options: Alternatives, trial: ProductionRun) -> Action | None:
         """Adopt a canary that proved itself, or give it up; None if it should run again."""
@@ -156,7 +166,7 @@ class _Look:
     def _action(
         self, kind: ActionKind, options: Alternatives, row: int, reason: str, version: int | None = None
     ) -> Action:
-        timeout_s = options.timeout_s(row) if kind is ActionKind.CANARY else math.inf
+        timeout_s = float(options.timeouts_s[row]) if kind is ActionKind.CANARY else math.inf
         reserved = self.problem.cost(row, timeout_s) if math.isfinite(timeout_s) else 0.0
         action = Action(
             kind, reason, self.problem.space.point(row), version, timeout_s, reserved,

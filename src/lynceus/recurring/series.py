@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lynceus.recurring.change_test import SPREAD_THRESHOLD, find_change, spread_ratio
+from lynceus.recurring.change_test import ACT_THRESHOLD, SPREAD_THRESHOLD, find_change, spread_ratio
 from lynceus.recurring.record import ProductionRun
 from lynceus.recurring.time_model import Expectation, TimeFit, design, fit
 from lynceus.space.column import FloatArray
@@ -71,6 +71,14 @@ class Series:
         starts = [one.start for one in self.changes]
         fitted = fit(self._log_s(), design(self._log_sizes(), starts, n), self.sized, weights)
         return fitted.expectation(self._inputs(size))
+
+    def sure(self, change: SeriesChange) -> bool:
+        """Whether all runs by now confirm a change so clearly that it may be acted upon."""
+        if self.fitted is None:
+            return False
+        place = len(self.fitted.coefficients) - len(self.changes) + self.changes.index(change)
+        score = self.fitted.coefficients[place] / (self.fitted.sigma * math.sqrt(self.fitted.covariance[place, place]))
+        return bool(score**2 / 2 >= ACT_THRESHOLD)
 
     def _after(self, run: ProductionRun) -> Series:
         band = self._band(run)

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lynceus.recurring.record import JobRecord
-from lynceus.recurring.watch import Watch, typical_size
+from lynceus.recurring.watch import Watch, adopted_at, typical_size
 
 if TYPE_CHECKING:
     from lynceus.problem.problem import Problem
 
 SIZE_CHANGE = 0.10
 """Change of ln size, since the version was chosen, that may have changed which configuration is best."""
+UNSETTLED_RUNS = 40
+"""Runs after a change by Lynceus in which it goes on looking: what was found in a hurry need not be the best."""
+CLEARLY_LATE = 3.0
+"""A chance to be late of so many times the bound is a trigger of its own."""
 PRICE_CHANGE = 0.03
 """The same for the price of an alternative relative to that of the adopted configuration."""
 
@@ -34,18 +38,29 @@ class Trigger:
 
 def triggers(problem: Problem, record: JobRecord, seen: Watch, size: float | None, row: int) -> tuple[Trigger, ...]:
     """Every reason to look again, the most urgent first."""
-    found = [Trigger(one.kind, _clause(one.text)) for one in seen.findings if one.kind in ("late", "failures")]
-    found += [Trigger(one.kind, _clause(one.text)) for one in seen.findings if one.kind in ("step", "drift")]
+    found = [
+        Trigger(one.kind, _clause(one.text)) for one in seen.findings if one.sure and one.kind in ("step", "drift")
+    ]
     basis = record.adopted.basis if record.adopted is not None else None
     now = typical_size(record, size)
-    if basis is not None and basis.size is not None and now is not None:
-        change = math.log(now / basis.size)
+    chosen_for = basis.size if basis is not None and basis.size is not None else _first_size(record)
+    if chosen_for is not None and now is not None:
+        change = math.log(now / chosen_for)
         if abs(change) >= SIZE_CHANGE:
             share = f"{math.exp(abs(change)) - 1:.0%}".replace("%", " %")
             found.append(Trigger("size", f"inputs are {share} {'larger' if change > 0 else 'smaller'} than they were"))
     if basis is not None and (changed := _price_change(problem, basis.usd_per_hour, row)):
         found.append(Trigger("price", changed))
-    return tuple(found)
+    version = record.adopted
+    if version is not None and version.source in ("canary", "retune"):
+        since = adopted_at(record)
+        if sum(run.ended_s > since for run in record.runs) < UNSETTLED_RUNS:
+            found.append(Trigger("unsettled", "the configuration was changed recently, and may not be the best yet"))
+    # A chance to be late is an estimate: where nothing else made runs longer, it has to be clear.
+    slower = any(one.kind in ("step", "drift", "size") for one in found)
+    bound = record.settings.late_chance * (1.0 if slower else CLEARLY_LATE)
+    urgent = [one for one in seen.findings if one.kind == "failures" or (one.kind == "late" and one.factor > bound)]
+    return (*(Trigger(one.kind, _clause(one.text)) for one in urgent), *found)
 
 
 def _price_change(problem: Problem, before: Any, row: int) -> str:
@@ -63,6 +78,13 @@ def _price_change(problem: Problem, before: Any, row: int) -> str:
         return ""
     share = f"{1 - math.exp(changes[other]):.0%}".replace("%", " %")
     return f"prices changed: an alternative costs {share} less than before, relative to the adopted configuration"
+
+
+def _first_size(record: JobRecord) -> float | None:
+    """The size of the first inputs after the present version was adopted, for versions that were chosen without one."""
+    since = adopted_at(record)
+    sizes = [run.size for run in record.runs if run.size is not None and run.ended_s >= since][:3]
+    return sorted(sizes)[len(sizes) // 2] if sizes else None
 
 
 def _clause(text: str) -> str:

@@ -21,6 +21,12 @@ BAND = 2.0
 """Scales on each side of the typical run that the expected band has: about 95 of 100 runs."""
 MOST_RUNS = 400
 """Older runs of a configuration are left out."""
+_TREND_RUNS, _AHEAD_RUNS = 20, 10
+"""Runs over which the growth of inputs is measured, and how far it is followed."""
+_LEAST_TREND = 0.04
+"""Growth of ln size over these runs that is no coincidence."""
+LEAST_RUNS = 10
+"""Runs before a chance to be late is a finding."""
 _FAILURES = 2
 """Failures in a row for which the configuration is to blame that make a finding."""
 
@@ -53,6 +59,8 @@ class Finding:
     """By how much time (variance: the spread of time) changed; for `late`, the chance to be late."""
     text: str
     """One sentence for the user."""
+    sure: bool = True
+    """Whether it may be acted upon; a step or drift is first only reported, until more runs have confirmed it."""
 
     def record(self) -> dict[str, Any]:
         """As JSON."""
@@ -117,7 +125,7 @@ def watch(
     late = None
     if expected is not None and math.isfinite(deadline):
         late = expected.late_chance(deadline)
-        if late > record.settings.late_chance:
+        if late > record.settings.late_chance and len(series.runs) >= LEAST_RUNS:
             findings.append(_late_finding(record, runs, late, deadline))
     if (failed := _failures(record)) is not None:
         findings.append(failed)
@@ -165,7 +173,9 @@ def _change_finding(record: JobRecord, series: Series, change: SeriesChange) -> 
     how = "since" if change.kind == "step" else "more and more since"
     text = f"Runs take {rate} {direction} than their input lets expect, {how} run {began}."
     number = record.current or 0
-    return Finding(change.kind, f"{change.kind} {began}", number, began, change.run_id, factor, text)
+    return Finding(
+        change.kind, f"{change.kind} {began}", number, began, change.run_id, factor, text, series.sure(change)
+    )
 
 
 def _spread_finding(record: JobRecord, series: Series, spread: SeriesChange) -> Finding:
@@ -197,6 +207,17 @@ def _failures(record: JobRecord) -> Finding | None:
     text = f"The last {len(failed)} runs failed ({reason}), and no failure of the infrastructure explains it."
     first = failed[-1].run_id
     return Finding("failures", f"failures {first}", record.current or 0, first, failed[0].run_id, math.nan, text)
+
+
+def size_ahead(record: JobRecord, size: float | None) -> float | None:
+    """The size of inputs some runs from now: the next one, and more if they have been growing."""
+    sizes = [run.size for run in record.runs[-_TREND_RUNS:] if run.size is not None]
+    now = typical_size(record, size)
+    if size is None or now is None or len(sizes) < _TREND_RUNS:
+        return size
+    growth = math.log(np.median(sizes[-5:]) / np.median(sizes[:5])) / (_TREND_RUNS - 5)
+    grown = now * math.exp(min(growth * _AHEAD_RUNS, 0.5))
+    return max(size, grown) if growth * (_TREND_RUNS - 5) > _LEAST_TREND else size
 
 
 def typical_size(record: JobRecord, size: float | None) -> float | None:
