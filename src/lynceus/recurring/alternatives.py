@@ -62,6 +62,8 @@ class Alternatives:
     """Configurations that were late or failed at such an input `[q]`."""
     size: float | None
     deadline_s: float
+    longer: bool = True
+    """Whether something made runs longer; if not, an estimate of the chance to be late moves nothing."""
 
     @classmethod
     def of(
@@ -94,7 +96,7 @@ class Alternatives:
     @property
     def adopted_unsafe(self) -> bool:
         """Whether the adopted configuration is late more often than allowed."""
-        return self.late_before > self.record.settings.late_chance
+        return self.longer and self.late_before > self.record.settings.late_chance
 
     @property
     def late_before(self) -> float:

@@ -48,8 +48,8 @@ _SIZE_BIN = 0.02
 """Runs whose ln size differs by less are taken together."""
 _TAILS = 8.0
 _NOTHING_KNOWN_STD = 3.0
-KNOWN_STD = 0.08
-"""The time of a configuration is known when its ln is known to within this much."""
+KNOWN_STD = 0.12
+"""The time of a configuration is known when the ln of its ratio to the adopted one's is known to within this much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Forecast:
 
     def known(self) -> BoolArray:
         """Configurations whose time is known well enough to be used without a canary `[q]`."""
-        return self.std <= KNOWN_STD
+        return self.difference_std <= KNOWN_STD
 
 
 def study_prior(problem: Problem, trials: Sequence[StudyRun], runs: Sequence[tuple[int, ProductionRun]] = ()) -> Prior:

@@ -12,7 +12,7 @@ from lynceus.recurring.canary_rules import adopting_change, allowance_left, last
 from lynceus.recurring.forecast import Prior, forecast, row_of, study_prior
 from lynceus.recurring.record import JobRecord, ProductionRun
 from lynceus.recurring.settings import Mode
-from lynceus.recurring.triggers import Trigger, triggers
+from lynceus.recurring.triggers import LONGER, Trigger, triggers
 from lynceus.recurring.watch import LEAST_RUNS, Watch, adopted_at, runs_of, size_ahead, typical_size, watch
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ class _Look:
         )
         enough = series is not None and len(series.runs) >= LEAST_RUNS
         late = self.seen.late_chance if enough else None
-        return Alternatives.of(problem, record, known, self.deadline_s, self.size, ahead, late)
+        options = Alternatives.of(problem, record, known, self.deadline_s, self.size, ahead, late)
+        longer = open_trial(record) is not None or any(one.kind in LONGER for one in self.found)
+        return replace(options, longer=longer)
 
     def after_canary(self, options: Alternatives, trial: ProductionRun) -> Action | None:
         """Adopt a canary that proved itself, or give it up; None if it should run again."""

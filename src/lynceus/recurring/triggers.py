@@ -22,6 +22,10 @@ PRICE_CHANGE = 0.03
 """The same for the price of an alternative relative to that of the adopted configuration."""
 
 
+LONGER = ("late", "failures", "size", "step", "drift")
+"""Triggers that may make runs late."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """A reason to look again."""
