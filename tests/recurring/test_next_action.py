@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recurring_jobs import DAY_S, START_S, adopted, noisy, now_s, problem, true_seconds, with_run, with_runs
 
 from lynceus.recurring.action import Action, ActionKind
 from lynceus.recurring.canary_rules import allowance_left
@@ -18,6 +17,7 @@ from lynceus.recurring.next_action import next_action
 from lynceus.recurring.record import Change, JobRecord, OpenCanary, Version
 from lynceus.recurring.settings import Mode
 from lynceus.trial.outcome import End, FailureReason
+from recurring_jobs import DAY_S, START_S, adopted, noisy, now_s, problem, true_seconds, with_run, with_runs
 
 ADOPTED = {"vm": "small", "nodes": 4}
 QUIET = true_seconds(ADOPTED, 100.0)
