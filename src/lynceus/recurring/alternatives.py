@@ -106,15 +106,15 @@ class Alternatives:
     @property
     def safe(self) -> BoolArray:
         """Configurations that may be adopted to save money: their chance to be late is well within the bound `[q]`."""
-        return self.open & (self.late <= _COMFORTABLE * self.record.settings.late_chance)
+        return self._open & (self.late <= _COMFORTABLE * self.record.settings.late_chance)
 
     @property
-    def open(self) -> BoolArray:
+    def _open(self) -> BoolArray:
         """Configurations that may run at all `[q]`."""
         return ~self.barred if self.problem.answerable is None else ~self.barred & self.problem.answerable
 
     @cached_property
-    def trial_late(self) -> FloatArray:
+    def _trial_late(self) -> FloatArray:
         """The chance that a canary makes its run late `[q]`: it takes too long, or is stopped and the job has to run again."""
         known, deadline_s = self.forecast, self.deadline_s
         if math.isinf(deadline_s):
@@ -157,7 +157,7 @@ class Alternatives:
         bound = settings.late_chance
         if self.adopted_unsafe:  # then a run that is much less likely to be late than the adopted one is no risk
             bound = max(bound, self._no_worse)
-        fit = self.open & (self.trial_late <= bound)
+        fit = self._open & (self._trial_late <= bound)
         fit &= self.problem.run_costs.of(self.timeouts_s) <= allowance_usd * (1 + 1e-9)
         fit[known.adopted] = False
         if not fit.any():
@@ -192,7 +192,7 @@ class Alternatives:
     def proven(self, row: int) -> bool:
         """Whether a canary may be adopted: it is on time where the adopted configuration may not be, or cheaper."""
         bound = self.record.settings.late_chance
-        if self.open[row] and self.late_before > _NEAR * bound and self.late[row] <= _MUCH_LESS * self.late_before:
+        if self._open[row] and self.late_before > _NEAR * bound and self.late[row] <= _MUCH_LESS * self.late_before:
             return bool(self.adopted_unsafe or self.late[row] <= bound)
         enough = _SURE if self._canaries(row) < _CANARY_RUNS else 0.5
         return bool(self.safe[row] and self.cheaper_chance()[row] >= enough)
@@ -200,7 +200,7 @@ class Alternatives:
     def disproven(self, row: int) -> bool:
         """Whether a canary is not worth another run."""
         if self.adopted_unsafe:
-            return bool(not self.open[row] or self.late[row] > _MUCH_LESS * self.late_before)
+            return bool(not self._open[row] or self.late[row] > _MUCH_LESS * self.late_before)
         return bool(not self.safe[row] or self.cheaper_chance()[row] < 1 - _SURE or self._canaries(row) >= _CANARY_RUNS)
 
     @cached_property
