@@ -8,7 +8,7 @@ DEMO_STAMP := $(VENV)/.demo-installed
 SOURCES := pyproject.toml setup.py constraints.txt
 KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h src/lynceus/models/gaussian/*.c)
 
-.PHONY: docs optuna-tools serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers wheel
+.PHONY: airflow docs optuna-tools serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers wheel
 
 demo: $(DEMO_STAMP)
 	$(BIN)/lynceus demo
@@ -19,6 +19,15 @@ test: $(STAMP) system lint
 test-all: $(STAMP) system clocks lint .venv-audit/.installed serving optuna-tools
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
+
+# A real Airflow in an environment of its own, and the tests of the operators in it.
+airflow: $(STAMP) .venv-airflow/.installed
+	$(BIN)/pytest -m slow tests/integrations/test_airflow.py
+
+.venv-airflow/.installed: $(SOURCES)
+	test -d .venv-airflow || $(PYTHON) -m venv .venv-airflow
+	.venv-airflow/bin/pip install --quiet --disable-pip-version-check apache-airflow==3.3.2 -e .
+	touch $@
 
 # The documentation site, in build/site. A warning of Sphinx or a link that leads nowhere is an error.
 docs: .venv-docs/.installed
