@@ -146,7 +146,7 @@ def _past(job: KnownJob, store: JobStore) -> list[PastJob]:
     found = []
     for study in job.stored.studies:
         try:
-            found.append(past_job_of_study(store.storage, store.storage.load_study(study)))
+            found.append(past_job_of_study(store.storage, store.storage.load_study(study)).job)
         except LynceusError:
             continue  # it was deleted, or has no run
     runs = [run for run in job.record.runs if run.end is not End.FAILED and run.seconds > 0]
