@@ -46,6 +46,13 @@ StorageOption = Annotated[
     ),
 ]
 PolicyOption = Annotated[str | None, typer.Option(help="Another policy than the job file names.")]
+MetricsOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LYNCEUS_METRICS",
+        help="Serve this worker's numbers for Prometheus, such as 127.0.0.1:9464; other machines need LYNCEUS_READ_TOKEN.",
+    ),
+]
 ParallelOption = Annotated[int | None, typer.Option(min=1, help="Trials that run at the same time.")]
 
 

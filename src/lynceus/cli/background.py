@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from lynceus.library.open_study import OpenStudy
 
 
-def start_worker(one: OpenStudy, url: str, parallel: int) -> None:
+def start_worker(one: OpenStudy, url: str, parallel: int, metrics: str | None = None) -> None:
     """Start `lynceus resume` in a session of its own; its output goes into a file."""
     from lynceus.jobfile.run_folder import study_folder
 
     log = study_folder(one.prepared.job, one.study) / "worker.log"
     command = [sys.executable, "-m", "lynceus.cli", "resume", one.name, "--parallel", str(parallel)]
     # The address of the storage may contain a password: the environment hides it from `ps`.
-    environment = {**os.environ, "LYNCEUS_STORAGE": url}
+    environment = {**os.environ, "LYNCEUS_STORAGE": url} | ({} if metrics is None else {"LYNCEUS_METRICS": metrics})
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         files = [

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lynceus.cli.arguments import ParallelOption, StorageOption, StudyArgument, named_study, print_note
+from lynceus.cli.arguments import MetricsOption, ParallelOption, StorageOption, StudyArgument, named_study, print_note
 from lynceus.cli.limits import ConstraintOption, given_limits
 from lynceus.cli.output import Output, OutputOption
 
@@ -23,6 +23,7 @@ def resume(
     reprice: Annotated[
         bool, typer.Option("--reprice", help="Continue at today's prices, see 'lynceus prices'.")
     ] = False,
+    metrics: MetricsOption = None,
     storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -50,4 +51,4 @@ def resume(
         usd or add_trials or one.study.stopped is not None or one.study.record.requested_state is not RequestedState.RUN
     ):
         one.study.resume(usd, add_trials=add_trials)
-    work(one, parallel or one.prepared.parallel, output)
+    work(one, parallel or one.prepared.parallel, output, metrics)

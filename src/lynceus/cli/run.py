@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lynceus.cli.arguments import LARGEST_SEED, JobFileArgument, ParallelOption, PolicyOption, StorageOption, print_note
+from lynceus.cli.arguments import (
+    LARGEST_SEED,
+    JobFileArgument,
+    MetricsOption,
+    ParallelOption,
+    PolicyOption,
+    StorageOption,
+    print_note,
+)
 from lynceus.cli.output import Output, OutputOption, console, counted
 from lynceus.errors import InputError
 
@@ -27,6 +35,7 @@ def run(
     detach: Annotated[
         bool, typer.Option("--detach", help="Search in the background; see 'lynceus status' and 'lynceus stop'.")
     ] = False,
+    metrics: MetricsOption = None,
     storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -45,7 +54,7 @@ def run(
         console().print(plan_text(prepared, width))
     if not yes:
         _confirm(output)
-    _search(prepared, storage, policy, seed, width, output, detach=detach)
+    _search(prepared, storage, policy, seed, width, output, metrics, detach=detach)
 
 
 def _search(
@@ -55,6 +64,7 @@ def _search(
     seed: int | None,
     width: int,
     output: Output,
+    metrics: str | None,
     *,
     detach: bool,
 ) -> None:
@@ -74,9 +84,9 @@ def _search(
         if one.study.observations or one.study.pending:
             _continue(one, policy, seed)
         if detach:
-            start_worker(one, url, width)
+            start_worker(one, url, width, metrics)
         else:
-            work(one, width, output)
+            work(one, width, output, metrics)
     except BaseException:
         new = one is not None and one.record.identity not in (before or ())
         if one is not None and new and discard_unstarted(one):

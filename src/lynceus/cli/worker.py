@@ -15,6 +15,7 @@ from lynceus.cli.best import print_answer
 from lynceus.cli.interrupts import Interrupts, interrupts
 from lynceus.cli.live_board import Screen
 from lynceus.cli.output import Output, console, counted, echo, print_json
+from lynceus.cli.worker_metrics import served_metrics
 from lynceus.errors import InfrastructureError
 from lynceus.executors.interface import Executor, Outage, WallClock
 from lynceus.jobfile.executor import executor_of
@@ -31,7 +32,7 @@ from lynceus.trial.record import RequestedState
 from lynceus.trial.stop import StopReason
 
 
-def work(one: OpenStudy, parallel: int, output: Output) -> None:
+def work(one: OpenStudy, parallel: int, output: Output, metrics: str | None = None) -> None:
     """Run trials until the study ends, print the answer, and exit with its code."""
     job, out = one.prepared.job, console(stderr=output is Output.JSON)
     secrets, notifier = secrets_of(job), notifier_of(job)
@@ -39,7 +40,7 @@ def work(one: OpenStudy, parallel: int, output: Output) -> None:
     # Time continues where the last worker stopped: pauses do not count.
     screen = Screen(one.study, out, began_s=time.time() - one.record.active_s)
     with interrupts(one.name, screen.stalled) as requested:
-        with executor_of(one.prepared, secrets) as executor:
+        with executor_of(one.prepared, secrets) as executor, served_metrics(one.study, metrics):
             _run_trials(one, executor, parallel, requested, screen, notifier)
         if requested.leaves():
             _leave(one, output)

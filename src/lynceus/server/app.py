@@ -22,10 +22,11 @@ from lynceus.server.document_cache import DocumentCache
 from lynceus.server.events import Events
 from lynceus.server.guard import API, MAX_BODY_BYTES, Guard
 from lynceus.server.login_limits import LoginLimits
+from lynceus.server.metrics import StudyMetrics
 from lynceus.server.notifiers import Notifiers
 from lynceus.server.proxies import TrustedProxies
 from lynceus.server.routes import events as event_routes
-from lynceus.server.routes import jobs, manage, pages, read, session, write
+from lynceus.server.routes import jobs, manage, metrics, pages, read, session, write
 from lynceus.server.sessions import SignedOut
 from lynceus.server.study_cache import StudyCache
 from lynceus.server.writer import THREADS, Writers
@@ -52,7 +53,14 @@ def create_app(
     studies, notifiers = StudyCache(storage), Notifiers()
     writers = Writers(studies, written=notifiers.notify)
     context = Context(
-        storage, access, studies, DocumentCache(), writers, Events(storage), folder=Path(folder).resolve()
+        storage,
+        access,
+        studies,
+        DocumentCache(),
+        writers,
+        Events(storage),
+        StudyMetrics(storage),
+        folder=Path(folder).resolve(),
     )
 
     @asynccontextmanager
@@ -91,6 +99,7 @@ def _application(context: Context, lifespan: Callable[[FastAPI], AbstractAsyncCo
     errors.install(app, pages.not_found_page)
     for module in (read, write, manage, jobs, event_routes, session):
         app.include_router(module.routes, prefix=API)
+    app.include_router(metrics.routes)
     app.include_router(pages.routes)
     app.mount("/static", pages.StaticAssets(directory=pages.STATIC), name="static")
     app.openapi = functools.cache(lambda: openapi.document(app, context.version))  # type: ignore[method-assign]

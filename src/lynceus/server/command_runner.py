@@ -34,6 +34,8 @@ class CommandRunner:
         worker = worker_name(visitor_of(request).address)
         completed = await asyncio.wrap_future(context.writers.submit(self.study, command, worker=worker, once=once))
         context.events.check_now()
+        if completed.decided_s:
+            context.metrics.decided(self.study, completed.decided_s)
         timing = f"decide;dur={completed.decided_s * 1e3:.2f}, total;dur={completed.waited_s * 1e3:.2f}"
         self.response.headers["Server-Timing"] = timing
         if completed.repeated:

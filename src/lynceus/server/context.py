@@ -14,6 +14,7 @@ from lynceus.server.access import Access
 from lynceus.server.document_cache import DocumentCache
 from lynceus.server.events import Events
 from lynceus.server.guard import Guard, Visitor
+from lynceus.server.metrics import StudyMetrics
 from lynceus.server.study_cache import Snapshot, StudyCache
 from lynceus.server.writer import Writers
 from lynceus.storage.sql.storage import Storage
@@ -33,6 +34,7 @@ class Context:
     documents: DocumentCache[Document]
     writers: Writers
     events: Events
+    metrics: StudyMetrics
     folder: Path
     """The folder of job files that are sent to the API."""
     version: str = __version__

@@ -29,6 +29,7 @@ _MAX_DISCARDED = 8
 API = "/api/v1"
 _PUBLIC = frozenset({f"{API}/session", f"{API}/health", f"{API}/openapi.json"})
 """Paths that need no token: signing in, the health check, the description of the API."""
+METRICS = "/metrics"
 _READ_METHODS = ("GET", "HEAD", "OPTIONS")
 
 HEADERS = {
@@ -96,7 +97,7 @@ class Guard:
         path, reads = scope["path"], scope["method"] in _READ_METHODS
         if not reads:
             self._check_origin(scope, headers, visitor)
-        if path in _PUBLIC or not path.startswith("/api"):
+        if path in _PUBLIC or not (path.startswith("/api") or path == METRICS):
             return visitor
         if visitor.role is Role.NONE:
             raise HttpError(
@@ -222,7 +223,7 @@ def _with_headers(send: Send, path: str) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value
-            if path.startswith("/api"):
+            if path.startswith("/api") or path == METRICS:
                 headers.setdefault("cache-control", "no-store")
         await send(message)
 
