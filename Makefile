@@ -17,7 +17,7 @@ test: $(STAMP) system lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-all: $(STAMP) system clocks lint .venv-audit/.installed serving optuna-tools
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark,mlflow,wandb]'
 	$(BIN)/pytest -n 2 --dist worksteal -m "slow or not slow"
 
 # A real Airflow in an environment of its own, and the tests of the operators in it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import dataclass
 
 import typer
 
@@ -18,6 +19,7 @@ from lynceus.cli.output import Output, console, counted, echo, print_json
 from lynceus.cli.worker_metrics import served_metrics
 from lynceus.errors import InfrastructureError
 from lynceus.executors.interface import Executor, Outage, WallClock
+from lynceus.integrations.tracking import Trackers, trackers_of
 from lynceus.jobfile.executor import executor_of
 from lynceus.jobfile.secrets import secrets_of
 from lynceus.jobfile.setup_command import run_setup
@@ -27,6 +29,7 @@ from lynceus.library.study_context import study_context
 from lynceus.notify.notifier import Notifier, notifier_of
 from lynceus.study.run_loop import StorageOutage, explore
 from lynceus.study.study import Study
+from lynceus.trial.order import Order
 from lynceus.trial.outcome import End, FailureReason, Observation
 from lynceus.trial.record import RequestedState
 from lynceus.trial.stop import StopReason
@@ -35,13 +38,13 @@ from lynceus.trial.stop import StopReason
 def work(one: OpenStudy, parallel: int, output: Output, metrics: str | None = None) -> None:
     """Run trials until the study ends, print the answer, and exit with its code."""
     job, out = one.prepared.job, console(stderr=output is Output.JSON)
-    secrets, notifier = secrets_of(job), notifier_of(job)
+    secrets, notifier, trackers = secrets_of(job), notifier_of(job), trackers_of(job.spec.tracking)
     run_setup(job, one.study, secrets, print_note)
     # Time continues where the last worker stopped: pauses do not count.
     screen = Screen(one.study, out, began_s=time.time() - one.record.active_s)
     with interrupts(one.name, screen.stalled) as requested:
         with executor_of(one.prepared, secrets) as executor, served_metrics(one.study, metrics):
-            _run_trials(one, executor, parallel, requested, screen, notifier)
+            _run_trials(one, executor, parallel, requested, screen, Followers(notifier, trackers))
         if requested.leaves():
             _leave(one, output)
         interrupted = requested() is not RequestedState.RUN
@@ -50,6 +53,7 @@ def work(one: OpenStudy, parallel: int, output: Output, metrics: str | None = No
     one.study.runs.refresh()
     notifier.notify(one.study)
     notifier.close()
+    trackers.close()
     context = study_context(one)
     found = answer(context)
     why = infeasibility(context) if found is None else None
@@ -60,12 +64,29 @@ def work(one: OpenStudy, parallel: int, output: Output, metrics: str | None = No
     raise typer.Exit(_exit_code(one.study, found, interrupted))
 
 
+@dataclass(frozen=True)
+class Followers:
+    """Who is told of trials outside this machine."""
+
+    notifier: Notifier
+    trackers: Trackers
+
+
 def _run_trials(
-    one: OpenStudy, executor: Executor, parallel: int, requested: Interrupts, screen: Screen, notifier: Notifier
+    one: OpenStudy, executor: Executor, parallel: int, requested: Interrupts, screen: Screen, followers: Followers
 ) -> None:
+    decided_s = one.study.deciding_s
+
+    def ordered(order: Order) -> None:
+        nonlocal decided_s
+        screen.ordered(order)
+        followers.trackers.ordered(one.study, order, time.time(), one.study.deciding_s - decided_s)
+        decided_s = one.study.deciding_s
+
     def settled(seen: Observation) -> None:
         screen.settled(seen)
-        notifier.notify(one.study)
+        followers.notifier.notify(one.study)
+        followers.trackers.settled(one.study, seen, time.time())
 
     def outage(found: Outage | None) -> None:
         requested.outage(found)
@@ -81,7 +102,7 @@ def _run_trials(
             executor,
             WallClock(),
             parallel=parallel,
-            ordered=screen.ordered,
+            ordered=ordered,
             settled=settled,
             requested_state=requested,
             tick=lambda: screen.tick(requested.note),

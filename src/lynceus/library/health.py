@@ -33,6 +33,11 @@ _FEATURES: Mapping[str, str] = MappingProxyType(
         "plot": "the picture of the demo",
         "parquet": "Parquet tables and exports",
         "ray": "trials on a Ray cluster",
+        "kubernetes": "trials as Jobs of Kubernetes",
+        "optuna": "studies of Optuna",
+        "mlflow": "trials logged to MLflow",
+        "wandb": "trials logged to Weights & Biases",
+        "opentelemetry": "traces of trials",
         "lab": "experiments of the papers",
         "spark": "the Spark example",
     }

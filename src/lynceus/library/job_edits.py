@@ -26,6 +26,7 @@ _ADOPTABLE = frozenset(
         "future",
         "input",
         "notify",
+        "tracking",
         "trial",
     }
 )

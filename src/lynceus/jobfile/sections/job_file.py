@@ -17,6 +17,7 @@ from lynceus.jobfile.sections.resources import ResourcesSection
 from lynceus.jobfile.sections.savings import BaselineSection, FutureSection
 from lynceus.jobfile.sections.serve import ServeSection, command_words
 from lynceus.jobfile.sections.space import DerivedSection, FractionSection, ParameterSection, PricesSection
+from lynceus.jobfile.sections.tracking import TrackingSection
 from lynceus.jobfile.sections.trial import TrialSection
 from lynceus.jobfile.sections.values import EnvName, EnvValue, Run, SecretSource, shortened, study_name
 from lynceus.problem.baseline import has_fields
@@ -108,6 +109,9 @@ class JobFile(Section):
         default=None, description="earlier jobs to learn from: auto, or a list of studies and files"
     )
     executor: ExecutorSection = Field(default_factory=ExecutorSection)
+    tracking: TrackingSection | None = Field(
+        default=None, description="where trials are logged: MLflow, Weights & Biases, OpenTelemetry"
+    )
     notify: NotifySection | None = Field(
         default=None, description="who is notified when the study ends, pauses or has used most of its budget"
     )
