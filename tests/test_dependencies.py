@@ -63,7 +63,9 @@ def test_every_dependency_is_pinned_to_the_version_that_is_tested() -> None:
 
 
 def test_no_pin_is_a_release_candidate() -> None:
-    assert not [name for name, version in pins().items() if Version(version).is_prerelease]
+    """Parts of OpenTelemetry's stable SDK have only beta versions."""
+    candidates = [name for name, version in pins().items() if Version(version).is_prerelease]
+    assert not [name for name in candidates if not name.startswith("opentelemetry-")]
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ The format is a few lines and has not changed in years, so no package is needed 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,7 @@ from lynceus.study.view import StudyView
 from lynceus.trial.outcome import End
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+Kind = Literal["counter", "gauge", "summary"]
 Sample = tuple[Mapping[str, str], float | None]
 """Labels and a value; None: it is not known."""
 
@@ -78,49 +79,48 @@ def exposition(found: Sequence[StudyNumbers]) -> str:
     """
     own = [({"study": one.study}, one) for one in found]
     lines: list[str] = []
-
-    def add(name: str, kind: Literal["counter", "gauge", "summary"], about: str, samples: Iterable[Sample]) -> None:
-        known = [(labels, value) for labels, value in samples if value is not None]
-        lines.extend((f"# HELP {name} {about}", f"# TYPE {name} {kind}"))
-        lines.extend(f"{_series(name, kind, labels)} {_number(value)}" for labels, value in known)
-
-    add(
-        "lynceus_spent_dollars_total",
-        "counter",
-        "What settled trials were charged.",
-        ((at, x.spent_usd) for at, x in own),
-    )
-    add(
-        "lynceus_reserved_dollars",
-        "gauge",
-        "What open trials may still be charged.",
-        ((at, x.reserved_usd) for at, x in own),
-    )
-    add("lynceus_budget_dollars", "gauge", "What the search may spend.", ((at, x.budget_usd) for at, x in own))
-    saved = "What a use of the best configuration saves against the baseline."
-    add("lynceus_saved_dollars", "gauge", saved, ((at, x.saved_usd) for at, x in own))
-    by_state = [
-        ({**at, "state": state}, float(getattr(x, state)))
-        for at, x in own
-        for state in ("running", "complete", "timeout", "failed")
+    for name, kind, about, value in _PLAIN:
+        lines += _family(name, kind, about, ((at, value(one)) for at, one in own))
+    by_state: list[Sample] = [
+        ({**at, "state": state}, float(getattr(one, state))) for at, one in own for state in _STATES
     ]
-    add("lynceus_trials", "gauge", "Trials by state.", by_state)
-    late = "Trials that took longer than the limit on time, or were stopped there."
-    add("lynceus_deadline_misses_total", "counter", late, ((at, x.late) for at, x in own))
-    decided = [
-        ({**at, "": part}, value)
-        for at, x in own
-        if x.decisions
-        for part, value in (("sum", x.deciding_s), ("count", x.decisions))
-    ]
-    add("lynceus_decision_seconds", "summary", "Time to choose trials, in this process.", decided)
-    add(
-        "lynceus_study_state",
-        "gauge",
-        "1 for the state of a study.",
-        (({**at, "state": x.state}, 1.0) for at, x in own),
-    )
+    lines += _family("lynceus_trials", "gauge", "Trials by state.", by_state)
+    decided = [(at, one) for at, one in own if one.decisions]
+    sums: list[Sample] = [({**at, "": "sum"}, one.deciding_s) for at, one in decided]
+    counts: list[Sample] = [({**at, "": "count"}, one.decisions) for at, one in decided]
+    about = "Time to choose trials, in this process."
+    lines += _family("lynceus_decision_seconds", "summary", about, (*sums, *counts))
+    states: list[Sample] = [({**at, "state": one.state}, 1.0) for at, one in own]
+    lines += _family("lynceus_study_state", "gauge", "1 for the state of a study.", states)
     return "\n".join(lines) + "\n"
+
+
+_STATES = ("running", "complete", "timeout", "failed")
+_PLAIN: tuple[tuple[str, Kind, str, Callable[[StudyNumbers], float | None]], ...] = (
+    ("lynceus_spent_dollars_total", "counter", "What settled trials were charged.", lambda one: one.spent_usd),
+    ("lynceus_reserved_dollars", "gauge", "What open trials may still be charged.", lambda one: one.reserved_usd),
+    ("lynceus_budget_dollars", "gauge", "What the search may spend.", lambda one: one.budget_usd),
+    (
+        "lynceus_saved_dollars",
+        "gauge",
+        "What a use of the best configuration saves against the baseline.",
+        lambda one: one.saved_usd,
+    ),
+    (
+        "lynceus_deadline_misses_total",
+        "counter",
+        "Trials that took longer than the limit on time, or were stopped there.",
+        lambda one: one.late,
+    ),
+)
+"""Metrics with one value per study."""
+
+
+def _family(name: str, kind: Kind, about: str, samples: Iterable[Sample]) -> list[str]:
+    """The lines of one metric; samples that are not known are left out."""
+    known = [(labels, value) for labels, value in samples if value is not None]
+    shown = [f"{_series(name, kind, labels)} {_number(value)}" for labels, value in known]
+    return [f"# HELP {name} {about}", f"# TYPE {name} {kind}", *shown]
 
 
 def _series(name: str, kind: str, labels: Mapping[str, str]) -> str:

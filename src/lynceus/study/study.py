@@ -60,7 +60,9 @@ class Study(StudyView):
         super().__init__(problem, policy, self._journal.record, seed=seed, name=name, retry_rules=retry_rules)
         self._began = self._clock.now()
         self._waiting: Stopped | None = None
-        self._deciding_s, self._decisions = 0.0, 0
+        self._deciding_s = 0.0
+        self.decisions = 0
+        """Decisions of this object so far."""
         self._runs = StudyRuns(lambda: self.problem, policy, self.retry_rules, self._journal, self._order)
 
     @property
@@ -82,11 +84,6 @@ class Study(StudyView):
     def deciding_s(self) -> float:
         """Seconds that all decisions of this object took so far."""
         return self._deciding_s
-
-    @property
-    def decisions(self) -> int:
-        """How many there were."""
-        return self._decisions
 
     @property
     def stopped(self) -> Stopped | None:
@@ -121,7 +118,7 @@ class Study(StudyView):
             began = time.perf_counter()
             step = self.next_step(slots=slots)
             self._deciding_s += time.perf_counter() - began
-            self._decisions += 1
+            self.decisions += 1
             if step.queue != self.record.queue:
                 journal.enqueued(step.queue)
             if isinstance(step.decision, Order):
