@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.errors import InfrastructureError, InputError
+from lynceus_lab.lives_cli import lives
 
 if TYPE_CHECKING:
     from lynceus.replay.run import Until
@@ -33,6 +34,7 @@ lab = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+lab.add_typer(lives)
 
 Names = Annotated[list[str] | None, typer.Argument(help="Shipped experiments (see 'lynceus lab list') or YAML files.")]
 Variants = Annotated[

@@ -50,7 +50,8 @@ def money_table(found: Sequence[LifeResult]) -> str:
     """Money after the first runs, relative to the oracle: mean over lives with its standard error, by what happens in them."""
     kinds, rows = _kinds(found), []
     for kind in (*kinds, "all that change", "all that do not"):
-        lives = _lives(found, kind)
+        if not (lives := _lives(found, kind)):
+            continue
         cells = [kind, str(len(lives))]
         for policy in (*POLICIES, "best fixed"):
             ratios = np.array([_usd(one[policy]) / _usd(one["oracle"]) for one in lives])
@@ -63,7 +64,8 @@ def late_table(found: Sequence[LifeResult]) -> str:
     """Late runs beyond those of the best fixed configuration, as a share of all runs, and what was changed."""
     rows = []
     for kind in (*_kinds(found), "all that change", "all that do not"):
-        lives = _lives(found, kind)
+        if not (lives := _lives(found, kind)):
+            continue
         cells = [kind]
         for policy in POLICIES:
             late = [np.mean(one[policy].late) - np.mean(one["best fixed"].late) for one in lives]

@@ -3,7 +3,7 @@
 For every run s at which a change may have begun, the regression is extended by a step [run ≥ s] or a ramp (run − s)⁺, and its coefficient
 is tested against 0 (the change-point model of Hawkins, Qiu and Kang 2003 for unknown mean and variance, with regressors). The largest
 likelihood ratio over s is compared with a threshold (the generalised likelihood ratio of Siegmund and Venkatraman 1995), which is chosen
-for a rate of false alarms on synthetic runs (`lynceus lab lives calibrate`).
+for a rate of false alarms on synthetic runs (`lynceus lab lives detection`).
 """
 
 from __future__ import annotations

@@ -76,9 +76,17 @@ class Series:
         """Whether all runs by now confirm a change so clearly that it may be acted upon."""
         if self.fitted is None:
             return False
-        place = len(self.fitted.coefficients) - len(self.changes) + self.changes.index(change)
+        place = self._place(change)
         score = self.fitted.coefficients[place] / (self.fitted.sigma * math.sqrt(self.fitted.covariance[place, place]))
         return bool(score**2 / 2 >= ACT_THRESHOLD)
+
+    def shift(self, change: SeriesChange) -> float:
+        """A change of ln seconds as all runs by now tell it."""
+        return change.shift if self.fitted is None else float(self.fitted.coefficients[self._place(change)])
+
+    def _place(self, change: SeriesChange) -> int:
+        """The coefficient of a change: they come last, in their order."""
+        return self.changes.index(change) - len(self.changes)
 
     def _after(self, run: ProductionRun) -> Series:
         band = self._band(run)
@@ -102,7 +110,7 @@ class Series:
             changes = (*changes, found)
             fitted = fit(self._log_s(), design(self._log_sizes(), [*starts, change.start], n), self.sized)
         elif not spreads or n - spreads[-1].place > _SPREAD_PAUSE:
-            ratio, factor, last = spread_ratio(fitted.residuals[max(starts, default=0) :])
+            ratio, factor, last = spread_ratio(fitted.residuals)
             if ratio > SPREAD_THRESHOLD and factor > _SPREAD_FACTOR:
                 spreads = (*spreads, SeriesChange("variance", n - last, factor, run.ended_s, run.run_id, n - 1))
         return replace(self, changes=changes, spreads=spreads, fitted=fitted if n >= 2 else None)

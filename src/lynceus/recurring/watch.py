@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lynceus.problem.units import format_duration
+from lynceus.recurring.change_test import SMALLEST
 from lynceus.recurring.record import JobRecord, ProductionRun
 from lynceus.recurring.series import Series, SeriesChange
 from lynceus.recurring.time_model import Expectation
@@ -117,7 +118,8 @@ def watch(
     runs = runs_of(record, record.adopted.params)
     series = Series.scan(runs, None if before is None else before.series)
     since = adopted_at(record)
-    findings = [*(_change_finding(record, series, one) for one in series.changes if one.found >= since)]
+    changes = [one for one in series.changes if one.found >= since and abs(series.shift(one)) >= SMALLEST / 2]
+    findings = [_change_finding(record, series, one) for one in changes]  # others were withdrawn by later runs
     findings += [_spread_finding(record, series, one) for one in series.spreads if one.found >= since]
     size = size if size is not None else last_size(record)
     expected = series.expectation(size)
@@ -166,7 +168,7 @@ def last_size(record: JobRecord) -> float | None:
 
 
 def _change_finding(record: JobRecord, series: Series, change: SeriesChange) -> Finding:
-    factor = math.exp(change.shift)
+    factor = math.exp(series.shift(change))
     direction = "longer" if factor > 1 else "shorter"
     rate = f"{abs(factor - 1):.0%}".replace("%", " %")
     began = series.runs[change.start].run_id
