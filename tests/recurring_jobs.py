@@ -32,7 +32,7 @@ def problem(price_factor: dict[str, float] | None = None) -> Problem:
 def true_seconds(params: Any, size: float) -> float:
     """A job with a serial part and one that scales with machines."""
     speed = 1.0 if params["vm"] == "small" else 3.0
-    return 20.0 + 12.0 * size / (speed * params["nodes"] ** 0.9)
+    return float(20.0 + 12.0 * size / (speed * params["nodes"] ** 0.9))
 
 
 def adopted(mode: Mode = Mode.APPLY, params: Any = None, size: float = 100.0, **settings: Any) -> JobRecord:

@@ -18,7 +18,7 @@ from scipy.special import ndtri, stdtr
 from lynceus.recurring.time_model import NOISE, NOISE_RUNS, TimeFit
 from lynceus.space.column import FloatArray
 
-THRESHOLD = 8.0
+THRESHOLD = 7.5
 """Likelihood ratio (its logarithm) of an alarm."""
 ACT_THRESHOLD = 16.0
 """The same of a change that may be acted upon, tested again with every run since: an alarm is a message, a change of the job is not."""
@@ -96,7 +96,7 @@ def _likelihood_ratios(fitted: TimeFit, changes: FloatArray) -> tuple[FloatArray
     left = np.maximum(total - part**2 / free, _LEAST_LEFT * total)
     t = np.abs(part) / np.sqrt(free * left / df)
     score = -ndtri(np.maximum(stdtr(df, -t), 1e-300))  # the same probability under a normal distribution
-    return np.where(told_apart, np.maximum(score, 0.0) ** 2 / 2, 0.0), part / free
+    return np.where(told_apart, np.maximum(score, 0.0) ** 2 / 2, 0.0), changes @ fitted.raw / free
 
 
 def spread_ratio(residuals: FloatArray) -> tuple[float, float, int]:

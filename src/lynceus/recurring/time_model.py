@@ -75,6 +75,8 @@ class TimeFit:
     """In units of σ² `[p, p]`."""
     residuals: FloatArray
     """Clipped, in ln seconds `[n]`."""
+    raw: FloatArray
+    """Not clipped `[n]`."""
     sigma: float
     df: float
 
@@ -119,6 +121,5 @@ def fit(log_s: FloatArray, inputs: FloatArray, sized: bool, weights: FloatArray 
         huber = np.minimum(1.0, _HUBER * sigma / np.maximum(np.abs(raw), 1e-12))
         if abs(sigma - before) < 1e-3 * before:
             break
-    return TimeFit(
-        inputs, coefficients, covariance, np.clip(raw, -CLIP * sigma, CLIP * sigma), sigma, NOISE_RUNS + max(df, 1.0)
-    )
+    clipped = np.clip(raw, -CLIP * sigma, CLIP * sigma)
+    return TimeFit(inputs, coefficients, covariance, clipped, raw, sigma, NOISE_RUNS + max(df, 1.0))
