@@ -88,20 +88,18 @@ def test_vllm_is_measured_and_ended(tmp_path: Path) -> None:
 @pytest.mark.skipif(not (VLLM / "vllm").exists(), reason="make serving installs vLLM for CPUs")
 def test_guidellm_drives_the_load(tmp_path: Path) -> None:
     harness = harness_in(tmp_path)
-    data = "prompt_tokens=8,output_tokens=8"
+    results, prompts = tmp_path / "benchmarks.json", tmp_path / "prompts.txt"
+    prompts.write_text("one two three four five six seven eight\n" * 40)
     command = (
-        str(GUIDELLM / "guidellm"),
-        "benchmark",
-        "run",
-        "--target",
-        "${url}",
-        "--profile",
-        "concurrent",
-        "--rate",
-        "2",
+        *(str(GUIDELLM / "guidellm"), "run", "--disable-progress"),
+        *("--backend", "kind=openai_http,target=${url},request_format=/v1/completions,max_tokens=8"),
+        *("--profile", "kind=concurrent,streams=2"),
+        *("--constraint", "kind=max_requests,count=20"),
+        *("--data", f"kind=text_file,path={prompts}"),
+        *("--tokenizer", f"kind=hf_auto,model={tmp_path / 'tiny'}"),
+        *("--output", f"kind=json,path={results}"),
     )
-    command += ("--max-seconds", "15", "--data", data, "--processor", str(tmp_path / "tiny"), "--outputs", "json")
-    load = LoadCommand((*command, "--output-dir", str(tmp_path)), str(tmp_path / "benchmarks.json"))
+    load = LoadCommand(command, str(results))
     _, outcome = harness.run(vllm(harness, load, None), harness.request(timeout_s=800.0))
     assert outcome.end is End.FINISHED, outcome
     assert outcome.metrics["throughput"] > 0
