@@ -51,7 +51,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self, habits: list[str], max_tokens: int, visitors: int) -> None:
         """Answer one completion, as one of several at a time."""
-        if ("crashes" in habits and self.server.count() >= 5) or ("crashes-in-a-crowd" in habits and visitors > 2):
+        if ("crashes" in habits and self.server.count() >= 5) or ("crashes-in-a-crowd" in habits and visitors > 4):
             sys.stderr.write("Segmentation fault (core dumped)\n")
             sys.stderr.flush()
             os.kill(os.getpid(), signal.SIGKILL)
