@@ -137,6 +137,14 @@ def test_modes_and_the_kill_switch(adopted: Path, lynceus) -> None:
     assert kinds == ["adopt", "settings", "hold", "hold"]
 
 
+def test_a_job_is_forgotten_only_on_purpose(adopted: Path, lynceus) -> None:
+    lynceus("record", "nightly", "--runtime", "1m", "--run-id", "a")
+    assert lynceus("retire", "nightly")[0] == 2
+    assert lynceus("retire", "nightly", "--yes")[:2] == (0, "nightly: forgotten with 1 recorded run.\n")
+    assert lynceus("config", "nightly")[0] == 2
+    assert "no recurring job yet" in lynceus("jobs")[1]
+
+
 def test_a_search_for_a_job_is_a_study_of_its_own(adopted: Path, lynceus) -> None:
     for number in range(3):
         lynceus("record", "nightly", "--runtime", "30s", "--run-id", str(number))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from lynceus.cli.arguments import StorageOption
 from lynceus.cli.job_options import ByOption, JobArgument, ReasonOption, author, named_job
-from lynceus.cli.output import Output, OutputOption, echo, params_text, print_json
+from lynceus.cli.output import Output, OutputOption, counted, echo, params_text, print_json
 
 
 def adopt(
@@ -43,6 +44,29 @@ def adopt(
         print_json({"job": name, "version": config.version, "params": config.params})
     else:
         echo(f"{name}: version {config.version} is in production: {params_text(config.params)}")
+
+
+def retire(
+    name: JobArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    storage: StorageOption = None,
+) -> None:
+    """Forget a recurring job for good: its versions, recorded runs and audit. Its studies stay."""
+    from lynceus.errors import InputError
+
+    job = named_job(name, storage)
+    runs = counted(len(job.runs), "recorded run")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InputError("retire: there is no terminal to ask for confirmation; add -y to forget the job for good.")
+        if not typer.confirm(
+            f"{name}: {runs} and all versions will be gone for good. Forget it?", default=False, err=True
+        ):
+            raise typer.Exit(0)
+    job.store.delete(name)
+    if job.host is not None:
+        job.host.forget(name)
+    echo(f"{name}: forgotten with {runs}.")
 
 
 def rollback(

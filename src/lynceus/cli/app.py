@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from lynceus.cli import exit_codes
-from lynceus.cli.adopt import adopt, rollback
+from lynceus.cli.adopt import adopt, retire, rollback
 from lynceus.cli.best import best
 from lynceus.cli.check import check
 from lynceus.cli.config import config
@@ -73,6 +73,7 @@ _PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "hold": hold,
         "rollback": rollback,
         "retune": retune,
+        "retire": retire,
     },
     "Manage studies": {"rename": rename, "delete": delete},
     "Import and export": {"export": export, "import": import_},

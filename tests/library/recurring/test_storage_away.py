@@ -68,6 +68,26 @@ def test_a_host_goes_on_without_the_storage_and_reconciles(
     assert (host.waiting, host.config().version) == (0, 2)
 
 
+def test_a_kept_run_that_contradicts_the_storage_is_set_aside(
+    database: Server, address: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    adopted(address, tmp_path)
+    database.kill()
+    try:
+        host = RecurringJob("nightly", address)
+        host.record("5m", run_id="a")
+    finally:
+        database.start()
+    with Storage(address, create=False) as storage:
+        RecurringJob("nightly", storage).record("9m", run_id="a")
+    host = RecurringJob("nightly", address)
+    assert host.record("6m", run_id="b")
+    assert [(run.run_id, run.seconds) for run in host.runs] == [("a", 540.0), ("b", 360.0)]
+    assert host.waiting == 0
+    assert "was recorded already with other values" in caplog.text
+    assert len(list((tmp_path / "home").rglob("*.refused"))) == 1
+
+
 def test_a_host_that_never_saw_a_job_cannot_serve_it(database: Server, address: str) -> None:
     Storage(address).close()
     database.kill()

@@ -116,6 +116,12 @@ class HostState:
         with contextlib.suppress(OSError):
             self._run(job, run_id).unlink()
 
+    def set_aside_run(self, job: str, run_id: str) -> None:
+        """The storage refuses it: it is tried no more, and its file stays for whoever wants to know why."""
+        path = self._run(job, run_id)
+        with contextlib.suppress(OSError):
+            path.rename(path.with_suffix(".refused"))
+
     def folder(self, job: str) -> Path:
         """Where this host keeps what it knows of a job."""
         readable = re.sub(r"[^\w.\-]", "_", job)[:60]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 import weakref
 from collections.abc import Mapping
@@ -19,12 +20,15 @@ from lynceus.library.recurring.run_config import RunConfig
 from lynceus.recurring.record import Change, JobRecord, ProductionRun
 from lynceus.recurring.settings import Mode, Settings
 from lynceus.storage.job_serialization import run_of, run_record
+from lynceus.storage.sql.job_writer import JobChangedError
 from lynceus.storage.sql.jobs import JobHead, JobStore
 from lynceus.storage.sql.storage import Storage
 
 if TYPE_CHECKING:  # models and job files load slowly, and `config` does without
     from lynceus.library.recurring.adopt import Params
     from lynceus.library.recurring.steering import Review
+
+_log = logging.getLogger("lynceus.recurring")
 
 
 class RecurringJob:
@@ -177,19 +181,20 @@ class RecurringJob:
             return True
 
     def deliver(self) -> int:
-        """Record the runs that this host kept while the storage was away; returns how many. One that is refused is not lost."""
+        """Record the runs that this host kept while the storage was away; returns how many. One that is refused is set aside and logged."""
         from lynceus.library.recurring.steering import record_runs
 
-        count = 0
-        for kept in [] if self.host is None else self.host.runs(self.name):
-            if not kept.ended:
+        host, count = self.host, 0
+        for kept in () if host is None else host.runs(self.name):
+            if not kept.ended or host is None:
                 continue
             try:
                 record_runs(self.store, self.name, [run_of(kept.facts)])
-            except InputError:
-                continue  # it contradicts what is recorded; it stays on this host
-            assert self.host is not None
-            self.host.forget_run(self.name, kept.run_id)
+            except InputError as error:
+                host.set_aside_run(self.name, kept.run_id)
+                _log.warning("%s: a run that this host kept was not recorded: %s", self.name, error)
+                continue
+            host.forget_run(self.name, kept.run_id)
             count += 1
         return count
 
@@ -212,8 +217,12 @@ class RecurringJob:
             raise InputError(
                 f"job {self.name!r} has version {number} in production already; name another one with --to."
             )
-        with self.store.changing(self.name, stored.head.sequence) as job:
-            job.set_current(number, Change(0.0, "rollback", number, by=by, reason=reason or "rolled back by the user"))
+        change = Change(0.0, "rollback", number, by=by, reason=reason or "rolled back by the user")
+        try:
+            with self.store.changing(self.name, stored.head.sequence) as job:
+                job.set_current(number, change)
+        except JobChangedError:
+            raise InputError(f"job {self.name!r} was changed at the same moment; look at it, then try again.") from None
         self._remember(self.store.head(self.name))
         return number
 

@@ -17,10 +17,8 @@ from lynceus.notify.job_notifier import notify_job
 from lynceus.problem.units import parse_duration, parse_money
 from lynceus.server import job_schemas
 from lynceus.server.context import Context, context_of, run_slow, visitor_of
-from lynceus.server.errors import HttpError
 from lynceus.server.examples import example
 from lynceus.server.job_schemas import JobName
-from lynceus.storage.sql.job_writer import JobChangedError
 from lynceus.storage.sql.jobs import JobStore
 
 routes = APIRouter()
@@ -142,12 +140,7 @@ async def rollback(request: Request, name: JobName, body: job_schemas.Rollback) 
     def change() -> Document:
         one = _job(request, name)
         if one.config().version != body.to:
-            try:
-                one.rollback(body.to, by=_by(request, body), reason=body.reason)
-            except JobChangedError:
-                raise HttpError(
-                    409, f"Job {name!r} was changed at the same moment; look at it, then try again."
-                ) from None
+            one.rollback(body.to, by=_by(request, body), reason=body.reason)
         found = one.config()
         return {"job": name, "version": found.version, "params": dict(found.params)}
 
