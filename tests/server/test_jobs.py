@@ -99,13 +99,13 @@ def test_examples_have_the_fields_of_real_answers(site: Dashboard, name: str) ->
 def test_the_values_for_prometheus(site: Dashboard, name: str) -> None:
     for number in range(3):
         site.post(f"jobs/{name}/runs", {"run_id": str(number), "runtime": 1000 + number * 900, "input": "120 GB"})
-    answer = site.get("metrics")
+    answer = site.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     lines = answer.body.decode().splitlines()
     mine = dict(line.rsplit(" ", 1) for line in lines if f'job_name="{name}"' in line)
     values = {key.partition("{")[0].removeprefix("lynceus_job_"): float(value) for key, value in mine.items()}
     assert (values["runs_total"], values["late_runs_total"], values["version"]) == (3.0, 2.0, 1.0)
-    assert values["cost_usd_total"] == pytest.approx((1000 + 1900 + 2800) * 2.4 / 3600)
+    assert values["cost_dollars_total"] == pytest.approx((1000 + 1900 + 2800) * 2.4 / 3600)
     assert 0 <= values["late_chance"] <= 1
     assert lines.count("# TYPE lynceus_job_runs_total counter") == 1
 

@@ -80,18 +80,18 @@ def exposition(found: Sequence[StudyNumbers]) -> str:
     own = [({"study": one.study}, one) for one in found]
     lines: list[str] = []
     for name, kind, about, value in _PLAIN:
-        lines += _family(name, kind, about, ((at, value(one)) for at, one in own))
+        lines += family(name, kind, about, ((at, value(one)) for at, one in own))
     by_state: list[Sample] = [
         ({**at, "state": state}, float(getattr(one, state))) for at, one in own for state in _STATES
     ]
-    lines += _family("lynceus_trials", "gauge", "Trials by state.", by_state)
+    lines += family("lynceus_trials", "gauge", "Trials by state.", by_state)
     decided = [(at, one) for at, one in own if one.decisions]
     sums: list[Sample] = [({**at, "": "sum"}, one.deciding_s) for at, one in decided]
     counts: list[Sample] = [({**at, "": "count"}, one.decisions) for at, one in decided]
     about = "Time to choose trials, in this process."
-    lines += _family("lynceus_decision_seconds", "summary", about, (*sums, *counts))
+    lines += family("lynceus_decision_seconds", "summary", about, (*sums, *counts))
     states: list[Sample] = [({**at, "state": one.state}, 1.0) for at, one in own]
-    lines += _family("lynceus_study_state", "gauge", "1 for the state of a study.", states)
+    lines += family("lynceus_study_state", "gauge", "1 for the state of a study.", states)
     return "\n".join(lines) + "\n"
 
 
@@ -116,7 +116,7 @@ _PLAIN: tuple[tuple[str, Kind, str, Callable[[StudyNumbers], float | None]], ...
 """Metrics with one value per study."""
 
 
-def _family(name: str, kind: Kind, about: str, samples: Iterable[Sample]) -> list[str]:
+def family(name: str, kind: Kind, about: str, samples: Iterable[Sample]) -> list[str]:
     """The lines of one metric; samples that are not known are left out."""
     known = [(labels, value) for labels, value in samples if value is not None]
     shown = [f"{_series(name, kind, labels)} {_number(value)}" for labels, value in known]

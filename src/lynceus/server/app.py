@@ -21,6 +21,7 @@ from lynceus.server.context import Context
 from lynceus.server.document_cache import DocumentCache
 from lynceus.server.events import Events
 from lynceus.server.guard import API, MAX_BODY_BYTES, Guard
+from lynceus.server.job_metrics import JobMetrics
 from lynceus.server.login_limits import LoginLimits
 from lynceus.server.metrics import StudyMetrics
 from lynceus.server.notifiers import Notifiers
@@ -60,6 +61,7 @@ def create_app(
         writers,
         Events(storage),
         StudyMetrics(storage),
+        JobMetrics(storage),
         folder=Path(folder).resolve(),
     )
 

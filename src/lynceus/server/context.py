@@ -14,6 +14,7 @@ from lynceus.server.access import Access
 from lynceus.server.document_cache import DocumentCache
 from lynceus.server.events import Events
 from lynceus.server.guard import Guard, Visitor
+from lynceus.server.job_metrics import JobMetrics
 from lynceus.server.metrics import StudyMetrics
 from lynceus.server.study_cache import Snapshot, StudyCache
 from lynceus.server.writer import Writers
@@ -35,6 +36,7 @@ class Context:
     writers: Writers
     events: Events
     metrics: StudyMetrics
+    job_metrics: JobMetrics
     folder: Path
     """The folder of job files that are sent to the API."""
     version: str = __version__

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from anyio import to_thread
 from fastapi import APIRouter, Request
-from fastapi.responses import PlainTextResponse
 
 from lynceus.analysis.documents.json import Document, to_json
 from lynceus.library.recurring.adopt import adopt as adopt_configuration
 from lynceus.library.recurring.job_documents import job_page, jobs_document
-from lynceus.library.recurring.job_gauges import job_gauges, prometheus_text
 from lynceus.library.recurring.recurring_job import RecurringJob
 from lynceus.notify.job_notifier import notify_job
 from lynceus.problem.units import parse_duration, parse_money
@@ -37,29 +34,6 @@ async def jobs(request: Request) -> Document:
     """All recurring jobs: version, mode, last run, what was saved."""
     store = JobStore(context_of(request).storage)
     return await run_slow(request, lambda: jobs_document(store))
-
-
-@routes.get(
-    "/metrics",
-    operation_id="metrics",
-    response_class=PlainTextResponse,
-    responses={
-        200: {
-            "description": "the text format of Prometheus",
-            "content": {
-                "text/plain": {
-                    "schema": {"type": "string"},
-                    "example": 'lynceus_job_runs_total{job_name="nightly"} 120\n',
-                }
-            },
-        }
-    },
-)
-async def metrics(request: Request) -> PlainTextResponse:
-    """The values of recurring jobs for Prometheus: runs, late runs, money, the chance that the next run is late."""
-    store = JobStore(context_of(request).storage)
-    text = await to_thread.run_sync(lambda: prometheus_text(job_gauges(store)), limiter=context_of(request).slow)
-    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
 @routes.get("/jobs/{name}", operation_id="job", responses=example("job"))
