@@ -89,14 +89,17 @@ def scheduler(bench: Bench) -> Iterator[int]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
         "AIRFLOW__CORE__PARALLELISM": "2",
     }
-    with subprocess.Popen(
-        ["airflow", "standalone"],
-        cwd=bench.folder,
-        env=bench.environment,
-        stdout=(bench.folder / "log").open("w"),
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    ) as process:
+    with (
+        (bench.folder / "log").open("w") as log,
+        subprocess.Popen(
+            ["airflow", "standalone"],
+            cwd=bench.folder,
+            env=bench.environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
             yield process.pid
         finally:
