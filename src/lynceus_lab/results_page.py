@@ -16,17 +16,15 @@ _GOAL = "our goal"
 _INTRODUCTION = """\
 # Results
 
-`lynceus lab report` writes this page from the summaries in `results/` (JSON and CSV, one pair per experiment); the notes beside claims
-are in the files of the experiments. The same command writes one page per experiment with all tables and figures to `.lynceus/results/`.
-`make reproduce` runs the quick set again, `make reproduce-full` everything.
+`lynceus lab report` writes this page from the summaries in `results/`, and one page per experiment with all tables and figures to
+`.lynceus/results/`. Notes are in the files of the experiments. `make reproduce` runs the quick set again, `make reproduce-full` everything.
 
 How to read it: money is what a search was charged until the cost of its best finished, feasible run was within a factor of the optimum
 (CNO), including initial samples and stopped runs. A seed that did not get there counts as infinite (∞), and a dash is no number. A job on
 which neither of two policies got there is left out of their ratio. Brackets are 95 % bootstrap intervals over seeds, paired where two
 policies are compared. A claim **holds** when our whole interval satisfies the published statement, and **does not hold** when the interval
-lies outside, the direction of the effect included; **size refuted, direction open** means that the published size lies outside and no
-effect lies inside the interval. Otherwise it is not clear. The file of an experiment has the statement and its bounds. Which verdicts
-changed since the last edition, and why, is on a [page of its own](results-changes.md).
+lies outside, the direction of the effect included; **size refuted, direction open**: the published size lies outside the interval, no
+effect inside. Otherwise it is not clear. [What changed](results-changes.md) since the last edition, and why, is on a page of its own.
 """
 
 
