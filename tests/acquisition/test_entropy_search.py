@@ -14,6 +14,7 @@ from lynceus.acquisition.entropy_search import (
     ConstrainedEntropySearch,
     ConstrainedIncumbent,
     EntropySearch,
+    FeasibleConfiguration,
     Measured,
     information,
     knowledge,
@@ -26,7 +27,7 @@ from lynceus.models.gaussian.fraction_regression import fit_members
 from lynceus.models.gaussian.prior import Settings
 from lynceus.models.joint_trees import JointTrees
 from lynceus.models.state import State
-from lynceus.problem.data_fraction import Fraction, row_shares
+from lynceus.problem.data_fraction import Fraction, configurations, row_shares
 from shares import small_share_job
 
 
@@ -249,3 +250,16 @@ def test_models_predict_constrained_quantities(surrogate: Fabolas | JointTrees) 
     utility = ConstrainedEntropySearch(draws=300)(joint, state, rows)
     assert (utility >= 0).all()
     assert np.isfinite(utility).all()
+
+
+def test_feasibility_of_a_configuration_is_that_of_its_run_on_all_data() -> None:
+    job = small_share_job()
+    problem = Fraction("share", "all", "full").apply(job.problem)
+    samples = np.flatnonzero(row_shares(problem) < 1)[:12].tolist()
+    state = State.present(problem, job.finished(samples))
+    foreseen = Fabolas(care=1).predict_jointly(state, 0)
+    probability = FeasibleConfiguration(256)(foreseen, state, np.arange(len(problem.space)))
+    np.testing.assert_allclose(probability[foreseen.answers], foreseen.feasible_draws(256).mean(axis=0))
+    group = configurations(problem.space, "share")
+    for one in np.unique(group):
+        assert len(np.unique(probability[group == one])) == 1

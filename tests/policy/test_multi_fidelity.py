@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from lynceus.errors import InputError
 from lynceus.executors.table import Measurements, SimulatedClock, TableExecutor
 from lynceus.models.fabolas import Fabolas
 from lynceus.models.state import State
@@ -34,11 +36,12 @@ def explored(
     *,
     trials: int = 14,
     timeout: str | None = None,
+    lookahead: int | None = None,
     parallel: int = 1,
 ) -> Study:
     clock = SimulatedClock()
     bounded = replace(problem, budget=replace(problem.budget, trials=trials))
-    study = Study(bounded, preset(name, timeout=timeout), seed=1, name="shares", clock=clock)
+    study = Study(bounded, preset(name, lookahead, timeout), seed=1, name="shares", clock=clock)
     explore(study, TableExecutor(bounded, measured, clock), clock, parallel=parallel)
     return study
 
@@ -56,7 +59,8 @@ def truly_feasible(problem: Problem, measured: Measurements, row: int) -> bool:
 
 @pytest.mark.parametrize("name", ON_SAMPLES)
 def test_samples_are_tested_and_a_run_on_all_data_is_recommended(name: str) -> None:
-    job, problem = accuracy_job()
+    job = small_share_job()
+    problem = Fraction("share", "samples", "full").apply(job.problem)
     study = explored(name, problem, job.measured)
     assert len(study.observations) == 14
     assert all(row_shares(problem)[seen.row] < 1 for seen in study.observations)
@@ -72,6 +76,32 @@ def test_samples_are_tested_and_a_run_on_all_data_is_recommended(name: str) -> N
             if truly_feasible(problem, job.measured, int(row))
         )
         assert job.measured.metrics["accuracy"][advice.row] > best - 0.05
+
+
+def test_fabulinus_recommends_only_what_ran_on_all_data() -> None:
+    job, problem = accuracy_job()
+    study = explored("fabulinus", problem, job.measured, trials=20)
+    full = row_shares(problem) == 1
+    ran = [seen.row for seen in study.observations]
+    checked = [place for place, row in enumerate(ran) if full[row]]
+    assert checked, "the recommendation runs on all data"
+    assert all(later - earlier > 5 for earlier, later in itertools.pairwise(checked))
+    for known in range(1, len(ran) + 1):
+        advice = recommend(problem, preset("fabulinus"), study.observations[:known], seed=1)
+        assert (advice is None) == (
+            not any(truly_feasible(problem, job.measured, ran[p]) for p in checked if p < known)
+        )
+        if advice is not None:
+            assert advice.measured
+            assert truly_feasible(problem, job.measured, advice.row)
+
+
+def test_fabulinus_looks_one_run_ahead_and_no_further() -> None:
+    job, problem = accuracy_job()
+    study = explored("fabulinus", problem, job.measured, trials=12, lookahead=1)
+    assert len({seen.row for seen in study.observations}) == 12
+    with pytest.raises(InputError, match="at most 1 run ahead"):
+        preset("fabulinus", lookahead=2)
 
 
 @pytest.mark.parametrize("name", ON_ALL_DATA)
@@ -157,7 +187,8 @@ def test_a_recommendation_uses_more_members_than_a_plan() -> None:
 
 
 def test_the_reported_probability_is_that_of_the_recommendation() -> None:
-    job, problem = accuracy_job()
+    job = small_share_job()
+    problem = Fraction("share", "samples", "full").apply(job.problem)
     observations = job.finished([row for row in job.order_of_runs if row_shares(problem)[row] < 1][:14])
     policy = preset("fabulinus")
     advice = recommend(problem, policy, observations, seed=1)

@@ -289,10 +289,13 @@ def test_policies_of_version_0_1_are_read(path):
             current, choose=choose, surrogate=ROUGH, answer=BestSeen(), confirm=None, stop=stop
         )
     if path.stem == "fabulinus":
-        # Its planner was mended, and it got a number of iterations; a stored policy keeps the old ones.
+        # Its planner and its answer were mended, and it got a number of iterations; a stored policy keeps the old ones.
         planner = information.InformationPlanner((EntropySearch(), ConstrainedIncumbent()))
         former = dataclasses.replace(
-            current, choose=data_fraction.OnShares("samples", simple.FirstOf((CHEAP_START, planner))), stop=Never()
+            current,
+            choose=data_fraction.OnShares("samples", simple.FirstOf((CHEAP_START, planner))),
+            answer=BestPredicted(),
+            stop=Never(),
         )
     assert compose(yaml.safe_load(path.read_text())) == former
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lynceus.models.distribution import Normal
 from lynceus.models.interfaces import JointPrediction
 from lynceus.models.state import State
+from lynceus.problem.data_fraction import configurations
 from lynceus.problem.problem import Problem
 from lynceus.space.column import BoolArray, FloatArray, IntArray
 
@@ -211,6 +212,20 @@ class ConstrainedIncumbent:
         )
         each = np.arange(len(rows))
         return np.asarray(_merit(value[each, chosen], state.problem) * feasible[each, chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class FeasibleConfiguration:
+    """P(x keeps the constraints on all data), as predicted now: the factor of Fabulinus without imagined runs (its future work)."""
+
+    draws: int = 1024
+
+    def __call__(self, joint: JointPrediction, state: State, rows: IntArray) -> FloatArray:
+        """The probability of the answer with the same configuration `[r]`; 0 where none may be recommended."""
+        group = configurations(state.problem.space, state.problem.fraction)
+        probability = np.zeros(int(group.max()) + 1)
+        probability[group[joint.answers]] = joint.feasible_draws(self.draws).mean(axis=0)
+        return np.asarray(probability[group[rows]])
 
 
 def _merit(value: FloatArray, problem: Problem) -> FloatArray:

@@ -40,6 +40,8 @@ class Fabolas:
     """Treat stopped runs as lower bounds (Tobit, by expectation propagation), or use the estimates of their times."""
     inputs: Inputs = "features"
     settings: Settings = field(default_factory=lambda: Settings(kept=8))
+    time: Literal["logarithm", "seconds"] = "logarithm"
+    """What the process of time models. Seconds, which may come out negative, are there to be compared with."""
     care: int = 4
     """Factor on the number of hyper-parameter vectors for a recommendation. With 8 vectors the probability of feasibility varies by
     0.015 to 0.02 between seeds, more than the margin between a recommendation with 99 % confidence and one without."""
@@ -103,10 +105,11 @@ class Fabolas:
             return Target(None, len(problem.space), odds=False, noisy=noisy)
         settings = self.settings if index == 0 else replace(self.settings, spread=None)
         plane = _plane(problem.space, problem.fraction, "linear" if index == 0 else "settling", self.inputs)
-        y = log_odds(target[known]) if odds else target[known]
+        raw = index == 0 and self.time == "seconds"
+        y = log_odds(target[known]) if odds else np.exp(target[known]) if raw else target[known]
         own_seed = derive(seed, "fabolas", state.started, index)
         model = fit_fractions(plane, state.rows[known], y, own_seed, settings, bounds[known], self.chain)
-        return Target(model, len(problem.space), odds, noisy)
+        return Target(model, len(problem.space), odds, noisy, raw)
 
     def _targets(self, state: State, index: int) -> tuple[FloatArray, BoolArray]:
         """Observations of a target `[n]` in its own unit, and which of them are lower bounds."""
@@ -152,6 +155,8 @@ class Target:
     """Whether the process models log-odds."""
     noisy: bool
     """Whether the std includes the noise of a run: yes where a constraint must hold for the run itself."""
+    raw: bool = False
+    """Whether the process models seconds, while the target is their logarithm."""
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and std at every row `[q]`, in the target's unit."""
@@ -163,7 +168,8 @@ class Target:
         """The same at some rows `[b, r]` after imagined values `[b, e]`."""
         if self.model is None:
             return np.zeros((len(extra), len(rows))), np.ones((len(extra), len(rows)))
-        return self._converted(*self.model.after(extra, log_odds(values) if self.odds else values, rows), rows)
+        own = log_odds(values) if self.odds else np.exp(values) if self.raw else values
+        return self._converted(*self.model.after(extra, own, rows), rows)
 
     def expected(self, extra: IntArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """The same at some rows `[b, r]` after one run of each row of `extra [b]` with its expected outcome."""
@@ -175,6 +181,8 @@ class Target:
     def _converted(self, mean: FloatArray, std: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         if self.noisy and self.model is not None:
             std = np.sqrt(np.square(std) + self.model.noise(rows))
+        if self.raw:
+            return _log_moments(mean, std)
         return from_log_odds(mean, std) if self.odds else (mean, std)
 
 
@@ -196,49 +204,66 @@ class FractionJointPrediction:
 
     def draws(self, rows: IntArray, count: int) -> FloatArray:
         """Joint draws of the objective `[count, r]`."""
-        model, sign = self._objective
+        model, _ = self._objective
         if model is None:
             return np.zeros((count, len(rows)))
-        return sign * model.draws(rows, count, self.seed) + self._offset(rows)
+        return self.as_objective(model.draws(rows, count, self.seed), rows)
+
+    def as_objective(self, drawn: FloatArray, rows: IntArray) -> FloatArray:
+        """Draws of the objective's process at some rows as those of the objective, smaller is better `[count, r]`."""
+        return self._objective[1] * drawn + self._offset(rows)
 
     def feasible_draws(self, count: int) -> BoolArray:
         """Whether the answers meet every constraint in each draw `[count, a]`; the targets are drawn independently."""
         feasible = np.ones((count, len(self.answers)), dtype=bool)
-        ceiling = self.problem.ceiling_s[self.answers]
-        if np.isfinite(ceiling).any() and self.targets[0].model is not None:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                feasible &= self._drawn(0, count) <= np.log(np.maximum(ceiling, 0.0))
-        for constraint in self.problem.metric_constraints:
-            index = 1 + self.problem.metrics.index(constraint.metric)
-            one = self.targets[index]
-            if one.model is not None:
-                bound = float(log_odds(np.array(constraint.bound))) if one.odds else constraint.bound
-                drawn = self._drawn(index, count)
-                feasible &= drawn >= bound if constraint.at_least else drawn <= bound
+        for index in self.constrained_targets:
+            feasible &= self.meets(index, self._drawn(index, count))
         return feasible
 
-    def _drawn(self, index: int, count: int) -> FloatArray:
-        """Draws of a target at the answers `[count, a]`, in the unit of its process; those of the objective are the same as in `draws`."""
+    def meets(self, index: int, drawn: FloatArray) -> BoolArray:
+        """Whether draws of a target at the answers `[..., a]`, in the unit of its process, meet the constraints on it."""
+        if index == 0:
+            ceiling = np.maximum(self.problem.ceiling_s[self.answers], 0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.asarray(drawn <= (ceiling if self.targets[0].raw else np.log(ceiling)))
+        met = np.ones(drawn.shape, dtype=bool)
+        for constraint in self.problem.metric_constraints:
+            if constraint.metric == self.problem.metrics[index - 1]:
+                odds = self.targets[index].odds
+                bound = float(log_odds(np.array(constraint.bound))) if odds else constraint.bound
+                met &= drawn >= bound if constraint.at_least else drawn <= bound
+        return met
+
+    @cached_property
+    def constrained_targets(self) -> tuple[int, ...]:
+        """Targets with a model and a constraint (0: time)."""
+        limited = [0] if np.isfinite(self.problem.ceiling_s[self.answers]).any() else []
+        limited += [1 + self.problem.metrics.index(constraint.metric) for constraint in self.problem.metric_constraints]
+        return tuple(index for index in dict.fromkeys(limited) if self.targets[index].model is not None)
+
+    def target_draws(self, index: int, rows: IntArray, count: int) -> FloatArray:
+        """Joint draws of a target at some rows `[count, r]`, in the unit of its process; the same at every row in all calls."""
         model = self.targets[index].model
         if model is None:
-            return np.zeros((count, len(self.answers)))
+            return np.zeros((count, len(rows)))
         name = "time" if index == 0 else self.problem.metrics[index - 1]
-        seed = self.seed if index == self._objective_index else derive(self.seed, name)
+        seed = self.seed if index == self.objective_index else derive(self.seed, name)
+        return model.draws(rows, count, seed)
+
+    def _drawn(self, index: int, count: int) -> FloatArray:
+        """Draws of a target at the answers `[count, a]`; those of the objective are the same as in `draws`."""
         key = (index, count)
         if key not in self._kept_draws:
-            self._kept_draws[key] = model.draws(self.answers, count, seed)
+            self._kept_draws[key] = self.target_draws(index, self.answers, count)
         return self._kept_draws[key]
 
     def constrained(self, rows: IntArray, count: int) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
         """Draws at the answers, covariance with them and variance of a measurement, of constrained quantities
         that are not the objective."""
-        constraints = self.problem.constraints
-        named = [0] if any(constraint.metric in ("time", "cost") for constraint in constraints) else []
-        named += [1 + self.problem.metrics.index(constraint.metric) for constraint in self.problem.metric_constraints]
         found = []
-        for index in dict.fromkeys(named):
+        for index in self.constrained_targets:
             model = self.targets[index].model
-            if model is not None and index != self._objective_index:
+            if model is not None and index != self.objective_index:
                 seen = np.square(model.moments()[1][rows]) + model.noise(rows)
                 found.append((self._drawn(index, count), model.covariance(rows, self.answers), seen))
         return found
@@ -285,10 +310,11 @@ class FractionJointPrediction:
     @property
     def _objective(self) -> tuple[FractionModel | None, float]:
         """The process of the objective, and −1 where it is maximised."""
-        return self.targets[self._objective_index].model, -1.0 if self.problem.objective.maximise else 1.0
+        return self.targets[self.objective_index].model, -1.0 if self.problem.objective.maximise else 1.0
 
     @property
-    def _objective_index(self) -> int:
+    def objective_index(self) -> int:
+        """The target that is the objective."""
         return self.problem.goal.target
 
     def _offset(self, rows: IntArray) -> FloatArray:
@@ -311,6 +337,13 @@ def from_log_odds(mean: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatA
         first += weight * value
         second += weight * np.square(value)
     return first, np.sqrt(np.maximum(second - np.square(first), 1e-16))
+
+
+def _log_moments(mean: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Moments of the logarithm of a log-normal with these moments; a mean below a thousandth of the std counts as that."""
+    above = np.maximum(mean, 1e-3 * std)
+    spread = np.log1p(np.square(std / above))
+    return np.log(above) - 0.5 * spread, np.sqrt(spread)
 
 
 @lru_cache(maxsize=32)

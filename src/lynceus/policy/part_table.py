@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from lynceus.acquisition.entropy_search import ConstrainedEntropySearch, ConstrainedIncumbent, EntropySearch
+from lynceus.acquisition.entropy_search import (
+    ConstrainedEntropySearch,
+    ConstrainedIncumbent,
+    EntropySearch,
+    FeasibleConfiguration,
+)
 from lynceus.acquisition.functions import ConstrainedImprovement, Feasibility, Improvement, PandoraIndex
 from lynceus.models.fabolas import Fabolas
 from lynceus.models.gaussian_process import GaussianProcess
@@ -23,6 +28,7 @@ from lynceus.models.subset_of_data import SubsetOfData
 from lynceus.models.transfer import Transfer
 from lynceus.models.trees import Trees
 from lynceus.policy.answer import BestBelieved, BestPredicted, BestSeen
+from lynceus.policy.checked_answer import BestChecked
 from lynceus.policy.confirmation import RepeatBest
 from lynceus.policy.designs import CheapFirst, LatinHypercube, QuasiRandom, UniformRows
 from lynceus.policy.informed import FromHistory
@@ -53,6 +59,7 @@ from lynceus.policy.stopping import (
     SmallImprovement,
     TotalBudget,
 )
+from lynceus.policy.timeouts.adaptive import AdaptiveTimeout
 from lynceus.policy.timeouts.at_most import AtMost
 from lynceus.policy.timeouts.censoring import Discard, HighestCost, LinearProgress, LowerBound, TruncatedMean, WholeRun
 from lynceus.policy.timeouts.rules import FastestTimeout, IncumbentTimeout, NoTimeout
@@ -95,13 +102,12 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             Disjoint,
             OptimalDesign,
             LowestPredicted,
-            NotFarBehind,
         ),
         AcquisitionFunction: (ConstrainedImprovement, Improvement, Feasibility, PandoraIndex),
         Shortlist: (TopRows, TopShare, RandomRows, LocalSearch),
         Quadrature: (GaussHermite,),
-        Utility: (EntropySearch, ConstrainedEntropySearch, ConstrainedIncumbent),
-        TimeoutRule: (NoTimeout, IncumbentTimeout, FastestTimeout, AtMost),
+        Utility: (EntropySearch, ConstrainedEntropySearch, ConstrainedIncumbent, FeasibleConfiguration),
+        TimeoutRule: (NoTimeout, IncumbentTimeout, AdaptiveTimeout, FastestTimeout, AtMost),
         CensoredValue: (LowerBound, TruncatedMean, LinearProgress, HighestCost, Discard, WholeRun),
         Stop: (
             Never,
@@ -116,7 +122,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             AnyOf,
             AllOf,
         ),
-        Answer: (BestSeen, BestBelieved, BestPredicted),
+        Answer: (BestSeen, BestBelieved, BestPredicted, BestChecked),
         Confirm: (RepeatBest,),
     }
 )

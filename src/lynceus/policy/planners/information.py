@@ -12,6 +12,7 @@ from lynceus.models.interfaces import JointPrediction, RefinedUtility, SupportsJ
 from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
 from lynceus.policy.interfaces import Shortlist, single
+from lynceus.policy.planners.further_run import FurtherRun, Priced
 from lynceus.policy.planners.simple import Uniform
 from lynceus.problem.data_fraction import row_shares
 from lynceus.problem.units import format_money
@@ -34,6 +35,8 @@ class InformationPlanner:
     """Rows whose utility is computed, by their own predicted objective (TrimTuner); None for all candidates."""
     refine: int = 24
     """How many of the best rows are compared again by the refined form of a utility, where it has one."""
+    ahead: int = 0
+    """How many of the best rows are compared again by what they and the best run after them tell, per dollar of both; 0 for none."""
 
     def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
         """The best row; None when no row is open and affordable."""
@@ -62,6 +65,8 @@ class InformationPlanner:
             rows = self.shortlist(state, _own_utility(state, prediction, probability), candidates, seed)
         extra = self.overhead * float(usd[joint.answers].mean())
         rate = self._ranked(joint, state, rows, usd[rows] + extra)
+        if self.ahead:
+            rate = FurtherRun(self.ahead)(state, joint, self.utilities, Priced(rows, usd[rows] + extra, rate))
         chosen = int(np.argmax(rate))
         row = int(rows[chosen])
         return Plan(
