@@ -9,7 +9,7 @@ from lynceus.acquisition.entropy_search import ConstrainedEntropySearch
 from lynceus.models.fabolas import Fabolas
 from lynceus.models.joint_trees import JointTrees
 from lynceus.models.state import State
-from lynceus.policy.planners.further_run import FurtherRun, Priced
+from lynceus.policy.planners.further_run import Priced, rates_with_further_run
 from lynceus.policy.planners.information import InformationPlanner
 from lynceus.problem.data_fraction import Fraction, row_shares
 from shares import small_share_job
@@ -31,7 +31,7 @@ def test_only_the_best_rows_are_compared_and_one_of_them_is_chosen() -> None:
     utility = ConstrainedEntropySearch()
     usd = np.full(len(rows), 0.01)
     rate = utility(joint, state, rows) / usd
-    found = FurtherRun(rows=3)(state, joint, (utility,), Priced(rows, usd, rate))
+    found = rates_with_further_run(state, joint, (utility,), Priced(rows, usd, rate), 3)
     compared = np.flatnonzero(found >= 0)
     assert set(compared) == set(np.argsort(-rate, kind="stable")[:3])
     plan = PLANNER(state, model, 0)
@@ -45,7 +45,7 @@ def test_without_discount_rates_are_those_of_single_runs() -> None:
     joint, utility = model.predict_jointly(state, 0), ConstrainedEntropySearch()
     usd = np.linspace(0.01, 0.02, len(rows))
     rate = utility(joint, state, rows) / usd
-    found = FurtherRun(rows=3, discount=0.0)(state, joint, (utility,), Priced(rows, usd, rate))
+    found = rates_with_further_run(state, joint, (utility,), Priced(rows, usd, rate), 3, discount=0.0)
     np.testing.assert_allclose(found[found >= 0], rate[found >= 0])
 
 

@@ -28,40 +28,37 @@ class Priced:
     rate: FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class FurtherRun:
-    """Compares the best few rows by what they tell together with the best run after them.
+def rates_with_further_run(
+    state: State,
+    joint: JointPrediction,
+    utilities: Sequence[Utility],
+    priced: Priced,
+    compared: int,
+    points: int = 2,
+    discount: float = 0.9,
+) -> FloatArray:
+    """Utility per dollar of the best few rows together with the best run after them `[r]`; −1 for rows that were not compared.
 
-    As in Lynceus' look-ahead, (u + γ Σ w_k u_k) / (c + γ Σ w_k c_k): k counts imagined outcomes of everything that the run reports,
-    u_k and c_k are utility and cost of the run with the largest utility per dollar after that outcome. Outcomes are rank-one updates.
+    As in Lynceus' look-ahead, (u + γ Σ w_k u_k) / (c + γ Σ w_k c_k), γ the `discount`: k counts imagined outcomes, all combinations
+    of the Gauss–Hermite `points` of everything that the run reports; u_k and c_k are utility and cost of the run with the largest
+    utility per dollar after that outcome. Outcomes are rank-one updates.
     """
-
-    rows: int = 4
-    """How many of the best rows are compared."""
-    points: int = 2
-    """Gauss–Hermite points of each reported quantity; all their combinations are imagined."""
-    discount: float = 0.9
-
-    def __call__(
-        self, state: State, joint: JointPrediction, utilities: Sequence[Utility], priced: Priced
-    ) -> FloatArray:
-        """Utility per dollar of two runs `[r]`; −1 for rows that were not compared."""
-        if not isinstance(joint, FractionJointPrediction):
-            raise ValueError("the look-ahead of the information planner needs the surrogate fabolas")
-        first = np.argsort(-priced.rate, kind="stable")[: self.rows]
-        imagined = ImaginedRuns.of(joint, priced.rows[first], _DRAWS)
-        rate = np.full(len(priced.rows), -1.0)
-        for place, chosen in enumerate(first):
-            told, usd = float(priced.rate[chosen] * priced.usd[chosen]), float(priced.usd[chosen])
-            for outcome, weight in _outcomes(list(imagined.known), self.points):
-                after = imagined.after(place, outcome)
-                further = np.prod([utility(after, state, priced.rows) for utility in utilities], axis=0)
-                further[chosen] = 0.0
-                best = int(np.argmax(further / np.maximum(priced.usd, 1e-12)))
-                told += self.discount * weight * float(further[best])
-                usd += self.discount * weight * float(priced.usd[best])
-            rate[chosen] = told / max(usd, 1e-12)
-        return rate
+    if not isinstance(joint, FractionJointPrediction):
+        raise ValueError("the look-ahead of the information planner needs the surrogate fabolas")
+    first = np.argsort(-priced.rate, kind="stable")[:compared]
+    imagined = ImaginedRuns.of(joint, priced.rows[first], _DRAWS)
+    rate = np.full(len(priced.rows), -1.0)
+    for place, chosen in enumerate(first):
+        told, usd = float(priced.rate[chosen] * priced.usd[chosen]), float(priced.usd[chosen])
+        for outcome, weight in _outcomes(list(imagined.known), points):
+            after = imagined.after(place, outcome)
+            further = np.prod([utility(after, state, priced.rows) for utility in utilities], axis=0)
+            further[chosen] = 0.0
+            best = int(np.argmax(further / np.maximum(priced.usd, 1e-12)))
+            told += discount * weight * float(further[best])
+            usd += discount * weight * float(priced.usd[best])
+        rate[chosen] = told / max(usd, 1e-12)
+    return rate
 
 
 def _outcomes(targets: Sequence[int], points: int) -> list[tuple[dict[int, float], float]]:

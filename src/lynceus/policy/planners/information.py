@@ -12,7 +12,7 @@ from lynceus.models.interfaces import JointPrediction, RefinedUtility, SupportsJ
 from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
 from lynceus.policy.interfaces import Shortlist, single
-from lynceus.policy.planners.further_run import FurtherRun, Priced
+from lynceus.policy.planners.further_run import Priced, rates_with_further_run
 from lynceus.policy.planners.simple import Uniform
 from lynceus.problem.data_fraction import row_shares
 from lynceus.problem.units import format_money
@@ -66,7 +66,8 @@ class InformationPlanner:
         extra = self.overhead * float(usd[joint.answers].mean())
         rate = self._ranked(joint, state, rows, usd[rows] + extra)
         if self.ahead:
-            rate = FurtherRun(self.ahead)(state, joint, self.utilities, Priced(rows, usd[rows] + extra, rate))
+            priced = Priced(rows, usd[rows] + extra, rate)
+            rate = rates_with_further_run(state, joint, self.utilities, priced, self.ahead)
         chosen = int(np.argmax(rate))
         row = int(rows[chosen])
         return Plan(
