@@ -1,18 +1,22 @@
 """Peers: messages when they are missing, and (with their environment) how they run."""
 
+import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lynceus.errors import InputError
 from lynceus.policy.presets import preset
+from lynceus.problem.objective import Constraint, Objective
 from lynceus.replay.run import replay
 from lynceus_lab.cell import loaded
 from lynceus_lab.experiment_file import OptionsSpec
 from lynceus_lab.peers.catalog import PEERS, peer_named
 from lynceus_lab.peers.process import _process_of
-from lynceus_lab.peers.replay import replay_peer
+from lynceus_lab.peers.replay import plain, replay_peer, told
 
 ENVIRONMENT = Path(__file__).parents[2] / ".venv-peers"
 
@@ -61,3 +65,36 @@ def test_a_peer_starts_with_our_samples_and_runs_each_row_once(toy, name):
     _process_of.cache_clear()  # a new process suggests the same rows
     again = replay_peer(toy, peer_named(name), seed)
     assert [step.row for step in again.steps] == rows
+
+
+def test_a_peer_is_told_the_cost_and_the_time_of_a_job_with_a_deadline(toy):
+    assert plain(toy.problem)
+    seconds = float(toy.measurements.seconds[3])
+    assert told(toy, 3) == {"usd": toy.problem.cost(3, seconds), "seconds": seconds}
+
+
+def test_several_limits_are_one_limit_to_a_peer(toy):
+    """Its quotient is at most 1 exactly where every limit holds, and the value follows the objective."""
+    latency = np.linspace(0.0, 50.0, len(toy.problem.space))
+    throughput = np.geomspace(1.0, 900.0, len(toy.problem.space))
+    throughput[-1] = math.nan  # nothing was reported
+    problem = replace(
+        toy.problem,
+        objective=Objective.parse("maximize throughput"),
+        constraints=tuple(Constraint.parse(text) for text in ("latency <= 20", "throughput >= 5", "runtime <= 10h")),
+    )
+    job = replace(
+        toy,
+        problem=problem,
+        measurements=replace(toy.measurements, metrics={"latency": latency, "throughput": throughput}),
+    )
+    assert not plain(problem)
+    for row in range(len(problem.space)):
+        seconds = float(toy.measurements.seconds[row])
+        metrics = {"latency": latency[row]} | ({} if math.isnan(throughput[row]) else {"throughput": throughput[row]})
+        message = told(job, row)
+        assert (message["seconds"] <= 1) == problem.meets_constraints(row, seconds, metrics)
+        assert message["usd"] > 0
+        assert 1e-3 <= message["seconds"] <= 1e3
+        if not math.isnan(throughput[row]):
+            assert message["usd"] == pytest.approx(1 / throughput[row])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from lynceus.models.interfaces import Surrogate
 from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
+from lynceus.space.column import FloatArray
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,19 @@ class Mixture:
 
     def __call__(self, state: State, seed: int) -> Prediction:
         """The mixture's moments of every row in every state."""
-        predictions = [surrogate(state, seed) for surrogate in self.surrogates]
-        forms = {prediction.form for prediction in predictions}
-        if len(forms) > 1:
-            raise ValueError(f"a mixture needs models of one unit, got {sorted(forms)}")
-        mean = sum(prediction.mean for prediction in predictions) / len(predictions)
-        second = sum(np.square(prediction.std) + np.square(prediction.mean - mean) for prediction in predictions) / len(
-            predictions
-        )
-        return Prediction(predictions[0].form, np.asarray(mean), np.sqrt(second))
+        return moments([surrogate(state, seed) for surrogate in self.surrogates])
+
+
+def moments(predictions: Sequence[Prediction], weights: FloatArray | None = None) -> Prediction:
+    """The first two moments of a mixture, by default an equal one; `weights [k]` have the sum 1."""
+    forms = {prediction.form for prediction in predictions}
+    if len(forms) > 1:
+        raise ValueError(f"a mixture needs models of one unit, got {sorted(forms)}")
+    if weights is None:
+        weights = np.full(len(predictions), 1.0 / len(predictions))
+    pairs = list(zip(weights, predictions, strict=True))
+    mean = sum(weight * prediction.mean for weight, prediction in pairs)
+    second = sum(
+        weight * (np.square(prediction.std) + np.square(prediction.mean - mean)) for weight, prediction in pairs
+    )
+    return Prediction(predictions[0].form, np.asarray(mean), np.sqrt(second))

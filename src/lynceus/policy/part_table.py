@@ -15,6 +15,7 @@ from lynceus.acquisition.entropy_search import (
 )
 from lynceus.acquisition.functions import ConstrainedImprovement, Feasibility, Improvement, PandoraIndex
 from lynceus.models.fabolas import Fabolas
+from lynceus.models.foretold import Foretold
 from lynceus.models.gaussian_process import GaussianProcess
 from lynceus.models.interfaces import AcquisitionFunction, Surrogate, Utility
 from lynceus.models.joint_trees import JointTrees
@@ -71,6 +72,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             Trees,
             GaussianProcess,
             Mixture,
+            Foretold,
             PriceTrend,
             SubsetOfData,
             LogMetrics,

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lynceus.errors import InfrastructureError, InputError
+from lynceus.errors import InfrastructureError
 from lynceus.models.state import State
 from lynceus.policy.designs import LatinHypercube
+from lynceus.problem.objective import Constraint
+from lynceus.problem.problem import Problem
 from lynceus.replay.job import ReplayJob
 from lynceus.replay.run import Replay, Step, Until, target_cno
 from lynceus.replay.score import TOLERANCE, true_value
@@ -20,10 +22,12 @@ from lynceus.trial.outcome import End, Observation, Observations, Outcome, Train
 from lynceus_lab.peers.catalog import Peer
 from lynceus_lab.peers.process import PeerProcess
 
+_LEAST, _MOST = 1e-9, 1e9
+"""Bounds of a value whose logarithm a peer learns."""
+
 
 def replay_peer(job: ReplayJob, peer: Peer, seed: int, *, until: Until = "optimum") -> Replay:
     """Let a peer explore the table once: the initial samples of our presets, then its own suggestions."""
-    _check_supported(job, peer)
     target = target_cno(until) * (1 + TOLERANCE)
     process = PeerProcess.of(peer)
     process.send(start=_description(job, peer, seed))
@@ -47,7 +51,7 @@ def replay_peer(job: ReplayJob, peer: Peer, seed: int, *, until: Until = "optimu
         open_rows.remove(row)
         value = true_value(job.problem, job.measurements, row)
         cno = cno if value is None else min(cno, job.optimum.cno(value))
-        process.send(tell={"row": row, "seconds": seconds, "usd": charged, **_scored(job, row)})
+        process.send(tell={"row": row, **told(job, row), **_scored(job, row)})
         point = job.problem.space.point(row)
         steps.append(Step(point, "COMPLETE", charged, spent, cno, decision_s, row, seconds, seconds, modelled))
     if cno <= target:
@@ -71,13 +75,6 @@ def _excess(value: float, bound: float) -> float:
     return math.log(value / bound) if value > 0 and bound > 0 else value - bound
 
 
-def _check_supported(job: ReplayJob, peer: Peer) -> None:
-    if peer.library != "optuna" and (job.problem.kind != "cost" or job.problem.metric_constraints):
-        raise InputError(
-            f"peer {peer.name!r} is driven with cost and a deadline only; {job.name} needs an Optuna peer."
-        )
-
-
 def _initial_rows(job: ReplayJob, seed: int) -> list[int]:
     """The initial samples of our own presets for this seed."""
     design, rows = LatinHypercube(), []
@@ -90,9 +87,43 @@ def _initial_rows(job: ReplayJob, seed: int) -> list[int]:
     return rows
 
 
+def told(job: ReplayJob, row: int) -> dict[str, float]:
+    """What peers with one limit are told of a run: a positive value to minimise by its logarithm ("usd"), and a time with a limit
+    ("seconds").
+
+    Cost and time where the problem has a deadline only. Otherwise the objective, and the largest quotient of a quantity and its limit,
+    whose limit is 1: one constraint that holds where all of them do.
+    """
+    problem, measured = job.problem, job.measurements
+    seconds = float(measured.seconds[row])
+    if plain(problem):
+        return {"usd": problem.cost(row, seconds), "seconds": seconds}
+    metrics = {name: float(values[row]) for name, values in measured.metrics.items() if not np.isnan(values[row])}
+    known = {**metrics, "time": seconds, "cost": problem.cost(row, seconds)}
+    value = problem.value(row, seconds, metrics) if problem.goal.told_by(metrics) else math.nan
+    value = 1.0 / -value if value < 0 else value  # a maximised metric
+    quotients = [_quotient(known.get(one.metric, math.nan), one) for one in problem.constraints]
+    return {"usd": min(max(value, _LEAST), _MOST) if value > 0 else _MOST, "seconds": max(quotients, default=_LEAST)}
+
+
+def plain(problem: Problem) -> bool:
+    """Whether cost is minimised under at most a deadline: the problem for which peers are described."""
+    return problem.kind == "cost" and all(one.metric == "time" for one in problem.constraints)
+
+
+def _quotient(value: float, limit: Constraint) -> float:
+    """Above 1 exactly where a limit is broken, between 1/1000 and 1000 so that its logarithm can be learned; 10 where nothing was reported."""
+    if math.isnan(value):
+        return 10.0
+    above, below = (limit.bound, value) if limit.at_least else (value, limit.bound)
+    raw = above / below if above > 0 and below > 0 else 0.0 if limit.holds(value) else math.inf
+    return min(max(raw, 1e-3), 1e3)
+
+
 def _description(job: ReplayJob, peer: Peer, seed: int) -> dict[str, Any]:
     """What a peer knows about a job: the points, their features, the deadline, but no running times."""
-    space, deadline = job.problem.space, job.problem.deadline_s
+    space = job.problem.space
+    deadline = job.problem.deadline_s if plain(job.problem) else 1.0 if job.problem.constraints else math.inf
     free = independent(space.codes)
     return {
         "peer": peer.name,

@@ -131,3 +131,16 @@ def test_a_stopped_run_costs_no_more_than_the_incumbent(job: SmallJob, runs: int
         timeout_s = IncumbentTimeout()(state, plan(row))
         if timeout_s > 0:
             assert job.problem.cost(row, timeout_s) <= float(state.best[0]) * (1 + 1e-6)
+
+
+def test_only_the_very_first_run_may_take_longer_than_the_deadline() -> None:
+    job = small_job("runtime <= 30m")
+    rule, plain = IncumbentTimeout(first_runs_too=True, overtime=1.25), IncumbentTimeout(first_runs_too=True)
+    row = job.order_of_runs[0]
+    first = State.present(job.problem, ())
+    assert rule(first, plan(row)) == pytest.approx(1.25 * plain(first, plan(row)))
+    later = after(job, 1)
+    for other in np.flatnonzero(later.open).tolist():
+        assert rule(later, plan(other)) == plain(later, plan(other))
+    with pytest.raises(ValueError, match="give 1 or more"):
+        IncumbentTimeout(overtime=0.5)

@@ -31,6 +31,13 @@ class IncumbentTimeout:
     """The job is checked only every so many seconds (30 in the thesis); 0 checks continuously."""
     slack: float = 1.0
     """Multiple of the incumbent's cost at which a run is stopped (NO-INFO of ICDCS'20: 2)."""
+    overtime: float = 1.0
+    """Multiple of the deadline at which the very first run is stopped. If it ends soon after the deadline, similar configurations may
+    keep it; if it does not, they hardly will."""
+
+    def __post_init__(self) -> None:
+        if not self.overtime >= 1.0:
+            raise ValueError(f"overtime is a multiple of the deadline; got {self.overtime}, give 1 or more")
 
     def __call__(self, state: State, plan: Plan) -> float:
         """Seconds until the stop."""
@@ -39,6 +46,8 @@ class IncumbentTimeout:
         if self.slack != 1.0:
             state = replace(state, best=self.slack * state.best)
         timeout_s = max(float(state.timeout_s_of(np.array([plan.row]))[0]), 0.0)
+        if not state.observations and not state.pending:
+            timeout_s *= self.overtime
         return at_tick(timeout_s, self.every_s)
 
 
