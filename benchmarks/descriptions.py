@@ -14,14 +14,13 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from lynceus.models.gaussian_process import GaussianProcess
-from lynceus.models.price_trend import PriceTrend
 from lynceus.policy.policy import Policy
+from lynceus.policy.policy_file import compose, describe
 from lynceus.policy.presets import preset
 from lynceus.replay.job import load_job
 from lynceus.replay.run import replay
@@ -52,15 +51,21 @@ three, but for two machine types of CherryPick that differ only in their disks."
 
 
 def policies() -> dict[str, Policy]:
-    """The default, and the default that reads every fact once."""
-    policy = preset("lynceus")
-    model = policy.surrogate
-    if not isinstance(model, PriceTrend) or not isinstance(model.surrogate, GaussianProcess):
-        raise SystemExit(
-            "descriptions: the default's model is not a Gaussian process along the price any more; adapt `policies`."
-        )
-    facts = replace(model, surrogate=replace(model.surrogate, inputs="facts and price"))
-    return {model.surrogate.inputs: policy, "facts and price": replace(policy, surrogate=facts)}
+    """The default with each way to read the columns."""
+    return {
+        inputs: compose(reading(describe(preset("lynceus")), inputs))
+        for inputs in ("sizes and price", "facts and price")
+    }
+
+
+def reading(part: Any, inputs: str) -> Any:
+    """A policy in plain data whose Gaussian processes read these inputs."""
+    if isinstance(part, list):
+        return [reading(one, inputs) for one in part]
+    if not isinstance(part, dict):
+        return part
+    own = {"inputs": inputs} if part.get("kind") == "gaussian-process" else {}
+    return {key: reading(value, inputs) for key, value in part.items()} | own
 
 
 def described_jobs(family: str, folder: Path) -> Iterator[tuple[str, str | Path]]:

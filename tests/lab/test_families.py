@@ -11,6 +11,7 @@ from lab_cases import Counting, write_job
 from lynceus.errors import InputError
 from lynceus.policy.policy_file import compose
 from lynceus.policy.presets import preset
+from lynceus.replay.tables import data_folder
 from lynceus_lab.families import evaluated, run_missing
 from lynceus_lab.families_file import Case, VariantSpec, changed, load_families, policy_hash, variant_text
 from lynceus_lab.families_table import tables
@@ -219,3 +220,10 @@ def test_the_command_runs_continues_and_prints(declared, tmp_path):
 def test_an_error_is_one_line(declared, tmp_path, words, message):
     done = lynceus("lab", "families", "--file", str(declared), *words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, f"lynceus: {message}\n")
+
+
+@pytest.mark.skipif(data_folder() is None, reason="the measured tables are missing: set LYNCEUS_DATA")
+def test_the_shipped_variants_differ_in_what_they_do():
+    families = load_families(families=["scout"])
+    assert len({policy_hash(text) for text in families.policies.values()}) == len(families.policies)
+    assert families.variants[0] == "lynceus"

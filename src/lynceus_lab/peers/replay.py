@@ -112,7 +112,7 @@ def plain(problem: Problem) -> bool:
 
 
 def _quotient(value: float, limit: Constraint) -> float:
-    """Above 1 exactly where a limit is broken, between 1/1000 and 1000 so that its logarithm can be learned; 10 where nothing was reported."""
+    """Above 1 exactly where a limit is broken; between 1/1000 and 1000, because its logarithm is learned. 10 where nothing was reported."""
     if math.isnan(value):
         return 10.0
     above, below = (limit.bound, value) if limit.at_least else (value, limit.bound)
