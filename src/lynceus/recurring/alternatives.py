@@ -16,6 +16,7 @@ from lynceus.recurring.canary_rules import ADOPTING
 from lynceus.recurring.forecast import Forecast, forecast, row_of, study_prior
 from lynceus.recurring.record import Basis, JobRecord
 from lynceus.recurring.triggers import Trigger
+from lynceus.trial.outcome import End
 
 if TYPE_CHECKING:
     from lynceus.problem.problem import Problem
@@ -27,6 +28,8 @@ _SURE = 0.8
 """A canary is adopted once it is cheaper with this probability, and given up below one minus this."""
 _CANARY_RUNS, _CANARY_MEMORY = 6, 60
 """A configuration is decided upon after so many canaries, and not tried again within so many runs."""
+_STOPPED_MEMORY = 15
+"""Runs after which a configuration whose canary was stopped before the deadline may be tried again."""
 _COMFORTABLE = 0.5
 """To save money, only configurations with this share of the allowed chance to be late are tried: else the next run brings them back."""
 _CAREFUL = 3.0
@@ -81,9 +84,11 @@ class Alternatives:
         `adopted_late` is the adopted configuration's chance to be late by its own runs, which tell it best.
         """
         barred = np.zeros(len(known.log_s), dtype=bool)
-        for run in record.runs:
+        for age, run in enumerate(reversed(record.runs)):
             smaller = size is not None and run.size is not None and size < 0.9 * run.size
-            if (run.at_fault or run.seconds > deadline_s) and not smaller:
+            # A canary that was stopped at the cap on its cost was not late: the model knows that it took longer, and that is all.
+            forgotten = run.end is End.TIMEOUT and run.seconds < deadline_s and age >= _STOPPED_MEMORY
+            if (run.at_fault or run.seconds > deadline_s) and not smaller and not forgotten:
                 row = row_of(problem, record.version(run.version).params)
                 if row is not None:
                     barred[row] = True
