@@ -11,6 +11,7 @@ from lynceus.jobfile.stored_study import prepared_of
 from lynceus.library.find import check_unchanged, find_study, named_job, storage_url
 from lynceus.library.history import with_history
 from lynceus.library.job_edits import adopt_changes, changes_note
+from lynceus.library.probe import with_probe
 from lynceus.policy.policy_file import compose, describe
 from lynceus.storage.serialization import DamagedRecordError
 from lynceus.storage.sql.rows import StudyRecord
@@ -90,7 +91,8 @@ def create_or_open(prepared: PreparedStudy, storage: str | None, *, seed: int | 
     opened = Storage(storage_url(storage, job))
     if not any(record.name == job.name for record in opened.studies()):
         prepared, notes = with_history(prepared, opened)
-        job = prepared.job
+        prepared, said = with_probe(prepared)
+        job, notes = prepared.job, (*notes, *said)
         try:
             record = opened.create_study(
                 job.name,

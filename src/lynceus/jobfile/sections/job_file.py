@@ -13,6 +13,7 @@ from lynceus.jobfile.sections.history import History, checked
 from lynceus.jobfile.sections.input import InputSection
 from lynceus.jobfile.sections.metrics import MetricSection
 from lynceus.jobfile.sections.notify import NotifySection
+from lynceus.jobfile.sections.probe import ProbeSection
 from lynceus.jobfile.sections.resources import ResourcesSection
 from lynceus.jobfile.sections.savings import BaselineSection, FutureSection
 from lynceus.jobfile.sections.serve import ServeSection, command_words
@@ -70,6 +71,10 @@ class JobFile(Section):
     )
     fraction: FractionSection | None = Field(
         default=None, description="the parameter that is the fraction of the data a trial reads"
+    )
+    probe: ProbeSection | None = Field(
+        default=None,
+        description="run small shares of the input on this machine first, to learn how much memory the whole input needs; needs 'fraction'",
     )
     price: str | float | None = Field(
         default=None, description="dollars per hour of a configuration: a number, a column or an expression"
@@ -175,6 +180,16 @@ class JobFile(Section):
         if "forbid" in value:
             raise ValueError("'forbid' belongs beside space, not inside it; move it one level up.")
         return value
+
+    @model_validator(mode="after")
+    def _probe_needs_fraction(self) -> JobFile:
+        if self.probe is not None and self.fraction is None:
+            raise ValueError(
+                "'probe' runs shares of the input, but no 'fraction' names the parameter that holds the share; add it."
+            )
+        if self.probe is not None and self.serve is not None:
+            raise ValueError("'probe' runs a job on shares of its input; a server has none, so remove it.")
+        return self
 
     @property
     def patterns(self) -> dict[str, str]:
