@@ -10,7 +10,7 @@ from lynceus.models.failures import chance_to_fail
 from lynceus.models.state import State
 from lynceus.trial.outcome import End, Observation
 
-_LIKELY = 0.25
+_LIKELY = 0.22
 """A row with a larger chance to fail is not run while others are left."""
 _TIE = 0.05
 """If every open row is likely to fail, those within this of the smallest chance remain."""
