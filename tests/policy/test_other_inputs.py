@@ -51,7 +51,7 @@ def test_a_new_input_opens_all_configurations_and_keeps_numbers_and_money() -> N
 
 
 def test_money_that_is_gone_is_gone_for_every_input() -> None:
-    study = searched("$0.15")
+    study = searched("$0.06")
     record, problem = study.record, replace(study.problem, input=JobInput.read("400 GB"))
     left = problem.budget.usd - study.spent_usd
     decision = next_step(problem, study.policy, RetryRules(), replace(record, stopped=None), seed=0).decision

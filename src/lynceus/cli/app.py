@@ -22,6 +22,7 @@ from lynceus.cli.doctor import doctor
 from lynceus.cli.exec_ import exec_
 from lynceus.cli.explain import explain
 from lynceus.cli.export import export
+from lynceus.cli.fleet import fleet
 from lynceus.cli.gc import gc
 from lynceus.cli.import_ import import_
 from lynceus.cli.init import init
@@ -59,7 +60,7 @@ PLUGIN_COMMANDS = "lynceus.commands"
 _PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Try it": {"demo": demo, "replay": replay, "policies": policies},
     "Before a search": {"init": init, "check": check, "plan": plan, "plugins": plugins, "doctor": doctor},
-    "Search": {"run": run, "stop": stop, "resume": resume, "gc": gc},
+    "Search": {"run": run, "fleet": fleet, "stop": stop, "resume": resume, "gc": gc},
     "Monitor": {"status": status, "trials": trials, "logs": logs, "dashboard": dashboard},
     "Results": {"best": best, "explain": explain, "whatif": whatif, "report": report},
     "In production": {

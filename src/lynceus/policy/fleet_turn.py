@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lynceus.problem.problem import Problem
-from lynceus.trial.order import Order
+from lynceus.trial.order import Order, Purpose
 
 _CHEAPER = 0.5
 """A job whose trials cost less than this share of another one's teaches it at little cost."""
@@ -47,6 +47,8 @@ def expected_saving(problem: Problem, order: Order, uses: float, best: float | N
     price of the trial in each future run.
     """
     plan = order.plan
+    if plan.purpose is Purpose.CONFIRM:
+        return 0.0  # it tells how good the answer is, and finds no better one
     if not plan.usd > 0 or math.isnan(plan.gain):
         return math.nan
     if problem.kind == "cost":

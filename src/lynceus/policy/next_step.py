@@ -79,6 +79,9 @@ def next_step(
     )
     here = search_here(whole, policy, observations, record.resumed_at)
     whole, policy, observations = here.problem, here.policy, here.observations
+    if here.broke:
+        spent = f"nothing is left of {format_money(whole.budget.usd)}, which runs on other inputs have cost"
+        return Step(Stopped(StopReason.BUDGET, spent), record.queue)
     decision, queue = _search_step(whole, policy, rules, record, observations, seed, elapsed_s, slots)
     if isinstance(decision, Order) and search_is_over(
         whole, policy, observations, rules, decision, seed=seed, resumed_at=here.resumed_at

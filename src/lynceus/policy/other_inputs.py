@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lynceus.policy.informed import can_learn, informed
+from lynceus.policy.orders import ROUNDING
 from lynceus.policy.policy import Policy
 from lynceus.problem.history import PastJob
 from lynceus.problem.job_input import JobInput
@@ -25,6 +26,8 @@ class SearchHere:
     """Those on the present input."""
     resumed_at: int
     """How many of them had settled when the study was last resumed."""
+    broke: bool = False
+    """Whether runs on other inputs have used up the budget."""
 
 
 def search_here(problem: Problem, policy: Policy, observations: Observations, resumed_at: int) -> SearchHere:
@@ -34,13 +37,16 @@ def search_here(problem: Problem, policy: Policy, observations: Observations, re
         return SearchHere(problem, policy, observations, resumed_at)
     kept = {seen.order.number for seen in here}
     others = tuple(seen for seen in observations if seen.order.number not in kept)
-    spent = sum(seen.outcome.charged_usd for seen in others)
+    total = problem.budget.usd
+    left = total - sum(seen.outcome.charged_usd for seen in others)
+    left = 0.0 if left <= ROUNDING * total else left
     problem = replace(problem, history=(*problem.history, *_histories(problem, others)))
     return SearchHere(
-        problem.with_budget(problem.budget.usd - spent),
+        problem if left <= 0 else problem.with_budget(left),
         informed(policy) if can_learn(policy, problem) else policy,
         here,
         sum(seen.order.number in kept for seen in observations[:resumed_at]),
+        broke=left == 0,
     )
 
 

@@ -14,6 +14,7 @@ from lynceus.executors.interface import Clock, Executor
 from lynceus.policy.fleet_turn import Turn, expected_saving, next_turn, trial_scale
 from lynceus.policy.future_use import future_use
 from lynceus.policy.informed import can_learn, informed
+from lynceus.policy.orders import ROUNDING
 from lynceus.problem.history import PastJob
 from lynceus.problem.problem import Problem
 from lynceus.study.run_loop import explore
@@ -23,9 +24,11 @@ from lynceus.trial.order import Order
 from lynceus.trial.outcome import End, Observation
 from lynceus.trial.past_job import past_job
 from lynceus.trial.record import RequestedState
+from lynceus.trial.stop import Stopped, StopReason
 
 _FEWEST = 3
 """A job with fewer runs teaches the others nothing."""
+_BROKE: Order | Stopped = Stopped(StopReason.BUDGET, "the budget of the fleet is used up")
 _STALE = 6
 """A decision is made anew after so many trials of other jobs, from which it could learn."""
 
@@ -48,8 +51,8 @@ class _Decision:
     """What a job would do next, as of some trials."""
 
     study: Study
-    order: Order | None
-    """None: its search is over, or nothing that is left of the money starts a trial."""
+    step: Order | Stopped
+    """Stopped: its search is over, or nothing that is left of the money starts a trial."""
     own: int
     others: int
     left_usd: float
@@ -89,19 +92,22 @@ class Fleet:
             turn := self.turn()
         ) is not None:
             self._explore(self.jobs[turn.job], self._decisions[turn.job].study, 1, settled, requested_state)
+        for one in self._decisions.values():
+            if isinstance(one.step, Stopped) and one.step.kind not in (StopReason.BUDGET, StopReason.USER):
+                one.study.ask()  # writes down why its search is over; that the fleet's money is gone ends no study
 
     def turn(self) -> Turn | None:
         """The next trial of the fleet; None when there is none."""
         turns = []
         for place in range(len(self.jobs)):
             decision = self._decided(place)
-            if decision.order is not None:
+            if isinstance(decision.step, Order):
                 study = decision.study
                 best = incumbent(study.problem, study.observations)
                 value = None if best is None else best.value
-                saving = expected_saving(study.problem, decision.order, self.jobs[place].uses, value)
+                saving = expected_saving(study.problem, decision.step, self.jobs[place].uses, value)
                 scale, trials = trial_scale(study.problem), study.record.started
-                turns.append(Turn(place, decision.order, saving, study.spent_usd, scale, trials))
+                turns.append(Turn(place, decision.step, saving, study.spent_usd, scale, trials))
         return next_turn(turns)
 
     def _decided(self, place: int) -> _Decision:
@@ -111,15 +117,17 @@ class Fleet:
         kept, left = self._decisions.get(place), self.left_usd
         if kept is not None and kept.own == own and others - kept.others < _STALE:
             # Money that is gone changes a decision only if it does not suffice any more, or there is more of it again.
-            if kept.order is None and left <= kept.left_usd:
+            if isinstance(kept.step, Stopped) and left <= kept.left_usd:
                 return kept
-            if kept.order is not None and kept.order.reserved_usd <= left:
+            if isinstance(kept.step, Order) and kept.step.reserved_usd <= left:
                 return kept
-        study = self._informed(place, left)
-        step = study.next_step().decision
-        found = _Decision(study, step if isinstance(step, Order) else None, own, others, left)
-        self._decisions[place] = found
-        return found
+        job = self.jobs[place]
+        study, step = job.study, _BROKE
+        if left > ROUNDING * self._budget_usd or not math.isfinite(self._budget_usd):
+            study = self._informed(place, left)
+            step = study.next_step().decision
+        self._decisions[place] = _Decision(study, step, own, others, left)
+        return self._decisions[place]
 
     def _informed(self, place: int, left_usd: float) -> Study:
         """A study of the fleet with the money left, and with the runs of all other jobs as its history."""
@@ -172,15 +180,3 @@ class Fleet:
             settled=None if settled is None else lambda seen: settled(job, seen),
             requested_state=wanted,
         )
-
-
-def saved_usd(job: FleetJob) -> float:
-    """Dollars that a run of the best configuration costs less than the first feasible one found; NaN without one."""
-    study = job.study
-    values = [
-        value
-        for seen in study.observations
-        if seen.outcome.end is End.FINISHED
-        and (value := study.problem.answer_value(seen.row, seen.outcome.seconds, seen.outcome.metrics)) is not None
-    ]
-    return values[0] - min(values) if values and study.problem.kind == "cost" else math.nan
