@@ -10,7 +10,7 @@ from lynceus.errors import InputError
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import prepare
 from lynceus.library.open_study import create_or_open
-from lynceus.models.transfer import Transfer
+from lynceus.policy.presets import preset
 from lynceus.storage.sql.storage import Storage
 
 SCRIPT = """\
@@ -51,7 +51,7 @@ def test_a_probe_runs_samples_and_its_need_is_history(folder: Path) -> None:
     assert (folder / "ran.txt").read_text().split() == ["0.1", "0.2", "0.4"]
     (past,) = one.study.problem.history
     assert past.name == "the probe"
-    assert isinstance(one.study.policy.surrogate, Transfer)
+    assert one.study.policy.choose != preset("lynceus").choose  # it learns from history
     assert one.note is not None
     assert "probe: the whole input needs about 4" in one.note  # 400 MB, and what Python needs itself
     seconds = dict(zip(past.columns["memory_mb"], past.seconds, strict=False))
