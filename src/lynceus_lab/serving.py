@@ -182,6 +182,12 @@ def median(by_seed: Mapping[int, float]) -> float:
     return float(np.quantile(list(by_seed.values()), 0.5, method="higher"))
 
 
+def commits(chosen: Sequence[Task], store: Store) -> list[str]:
+    """The commits that the default's stored replays were made with, as far as their first seeds tell."""
+    kept = [one for task in chosen for one in store.read(setting(task, OURS), range(1))]
+    return sorted({str(one.made.get("commit", "unknown")) for one in kept})
+
+
 def pilot_replays(chosen: Sequence[Task], seeds: int, store: Store) -> dict[Task, list[Replay]]:
     """The stored replays of LLM-Pilot's task."""
     return {task: _read(pilot_setting(task), seeds, store) for task in chosen if is_pilot_task(task)}

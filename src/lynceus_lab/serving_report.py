@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from lynceus_lab.early_ends import curve_ends, stream_ends
 from lynceus_lab.fingerprint import provenance
-from lynceus_lab.serving import OURS, RIVALS, Task, money, pilot_replays, pilot_setting
+from lynceus_lab.serving import OURS, RIVALS, Task, commits, money, pilot_replays, pilot_setting
 from lynceus_lab.serving_tables import ends_table, money_table, part_table, pilot_table, rival_table
 from lynceus_lab.trace_store import Store
 
 
 def lines(chosen: Sequence[Task], labels: Sequence[str], seeds: int, store: Store) -> Iterator[str]:
     """All tables of the stored replays, and how ending measurements early would do."""
-    made = provenance()
     yield (
-        f"{len(chosen)} tasks, seeds 0 to {seeds - 1}; machine: {made['machine']}; commit: {made['commit']}. Money until a run within "
+        f"{len(chosen)} tasks, seeds 0 to {seeds - 1}; machine: {provenance()['machine']}; replays of commit "
+        f"{', '.join(commits(chosen, store)) or '–'}. Money until a run within "
         "10 % of the optimum; ratios of medians over seeds; 95 % intervals from a bootstrap over seeds."
     )
     spent = money(chosen, labels, seeds, store)
