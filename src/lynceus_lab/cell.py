@@ -115,6 +115,7 @@ def loaded(job: str, options: OptionsSpec) -> ReplayJob:
         budget=None if budget is None else budget.usd,
         budget_means=None if budget is None else budget.means,
         where=options.where,
+        history=options.history,
         price=options.price,
         objective=options.objective,
         time=options.time,

@@ -138,6 +138,8 @@ def _settings(document: Document, spec: ExperimentSpec) -> Iterator[tuple[Place,
     for job in resolve_jobs(spec.jobs, document.at("jobs")):
         for (variant, reading), options in _options(spec).items():
             for world_name, world in worlds.items():
+                past = tuple(spec.histories[job]) if job in spec.histories else None
+                options = merged(options, OptionsSpec(history=past))
                 for label, policy in policies.items():
                     place = Place(job, label, joined(variant, world_name, reading))
                     yield place, Setting(job, policy, options, world, spec.until, spec.trials, spec.parallel)

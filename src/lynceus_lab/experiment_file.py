@@ -37,6 +37,8 @@ class OptionsSpec(Section):
     """Seconds of a run: another column, or an expression over columns."""
     warm: tuple[str, ...] | None = Field(default=None, strict=False)
     """Columns that identify a deployment: of runs in a row on the same one, only the first boots."""
+    history: tuple[str, ...] | None = None
+    """Other replay jobs whose whole tables a policy may learn from."""
 
 
 class WorldSpec(Section):
@@ -172,6 +174,8 @@ class ExperimentSpec(Section):
     jobs: list[str] = Field(min_length=1)
     """Names of replay jobs, or patterns such as `scout/*`."""
     options: OptionsSpec = OptionsSpec()
+    histories: dict[str, list[str]] = Field(default_factory=dict)
+    """Job → other replay jobs that its policies may learn from; those of `options` for jobs that are not named."""
     variants: dict[str, OptionsSpec] = Field(default_factory=dict)
     """Named changes on top of `options`; the experiment runs with each of them."""
     readings: dict[str, OptionsSpec] = Field(default_factory=dict)

@@ -13,6 +13,7 @@ from lynceus.models.past_curves import credibility
 from lynceus.models.state import State, feasible_runs
 from lynceus.models.transfer import past_weights, posteriors, usable_history
 from lynceus.policy.informed import FromHistory
+from lynceus.policy.past_systems import reads_history
 from lynceus.policy.stopping import Never
 from lynceus.problem.problem import Problem
 from lynceus.study.run_loop import explore
@@ -83,7 +84,8 @@ def _weights(study: StudyView) -> list[PastJobWeight]:
     for job in problem.history:
         note = None
         if not learns:
-            note = f"policy {study.policy.name} does not learn from history"
+            how = "weighs all of it in its own way" if reads_history(study.policy) else "does not learn from history"
+            note = f"policy {study.policy.name} {how}"
         elif not job.related:
             note = "of another family"
         elif job not in usable:

@@ -19,6 +19,7 @@ from lynceus.jobfile.sections.history import PastJobSection
 from lynceus.jobfile.stored_study import job_and_problem
 from lynceus.models.past_match import match
 from lynceus.policy.informed import can_learn, informed
+from lynceus.policy.past_systems import reads_history
 from lynceus.policy.policy import Policy
 from lynceus.problem.history import PastJob
 from lynceus.problem.problem import Problem
@@ -70,6 +71,8 @@ def _policy(prepared: PreparedStudy, problem: Problem, notes: list[str]) -> Poli
         return prepared.policy
     if can_learn(prepared.policy, problem):
         return informed(prepared.policy)
+    if reads_history(prepared.policy):
+        return prepared.policy
     if prepared.policy.name != "lynceus":
         notes.append(f"history: policy {prepared.policy.name!r} does not learn from it")
     elif problem.goal.known is not None:

@@ -12,13 +12,13 @@ The prices of this job are known, so "costs less than" is "takes at most U_i/U_j
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from scipy.special import expit
 
-from lynceus.models.past_pairs import MetricScale, PastPairs, PastRuns, pair_examples, reported_metrics
+from lynceus.models.past_pairs import MetricScale, PastPairs, PastRuns, pair_examples, reported_metrics, runs_of_history
 from lynceus.models.seeds import generator
 from lynceus.models.state import State
 from lynceus.space.column import FloatArray
@@ -44,6 +44,8 @@ class MoveClasses(PastPairs):
 
     def chance(self, state: State, start: int, ratio: FloatArray) -> FloatArray:
         """P(each row takes at most `ratio [q]` times as long as the run of row `start`) `[q]`."""
+        if self.past is None and (known := runs_of_history(state.problem)) is not None:
+            return replace(self, past=known).chance(state, start, ratio)
         cut = np.log(np.maximum(ratio, _SMALLEST))
         if self.past is None:
             return np.asarray(expit(cut))

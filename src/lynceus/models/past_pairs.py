@@ -11,16 +11,24 @@ the runs of the job itself, with more weight on nearer runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lynceus.errors import InputError
+from lynceus.models.features import log_price, standard_inputs
+from lynceus.models.past_curves import time_curves
 from lynceus.models.prediction import Prediction
 from lynceus.models.seeds import generator
 from lynceus.models.state import State
 from lynceus.space.column import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from lynceus.problem.history import PastJob
+    from lynceus.problem.problem import Problem
+    from lynceus.space.table import Space
 
 _SHORTEST_S = 1e-3
 _FARTHEST = 2.0
@@ -67,7 +75,8 @@ class PastPairs:
     """Time predicted from the runs so far, by what runs of other jobs show about moving from one configuration to another."""
 
     past: PastRuns | None = None
-    """Runs of other jobs; a replay sets those that its job file names. None: every row is predicted to take the average time so far."""
+    """Runs of other jobs; a replay sets those that its job file names. None: the history of the problem; where it has none, every row
+    is predicted to take the average time so far."""
     members: int = 20
     """How many sets of coefficients are learnt, each from past jobs drawn with replacement; their spread is the uncertainty."""
     pull: float = 10.0
@@ -75,6 +84,8 @@ class PastPairs:
 
     def __call__(self, state: State, seed: int) -> Prediction:
         """ln seconds of every row in every state; metrics are predicted as their average so far."""
+        if self.past is None and (known := runs_of_history(state.problem)) is not None:
+            return replace(self, past=known)(state, seed)
         if not len(state.rows):
             raise ValueError("past pairs need at least one observation; put an initial design before the planner")
         if self.past is not None and len(self.past.here) != len(state.open):
@@ -103,6 +114,23 @@ class PastPairs:
             mean[:, 1 + metric] = known.mean() if len(known) else 0.0
             std[:, 1 + metric] = max(float(known.std()), _LEAST_STD) if len(known) else 1.0
         return mean, std
+
+
+def runs_of_history(problem: Problem) -> PastRuns | None:
+    """The history of a problem as past runs, without low-level metrics; None where it has fewer than two jobs that can be compared."""
+    return _runs_of(problem.space, problem.history)
+
+
+@lru_cache(maxsize=32)
+def _runs_of(space: Space, history: tuple[PastJob, ...]) -> PastRuns | None:
+    logs = [curve.mean for job in history for curve in time_curves(space, job) if curve.factor == 1.0]
+    if len(logs) < 2:
+        return None
+    here = np.column_stack([standard_inputs(space), log_price(space)])
+    jobs = np.repeat(np.arange(len(logs)), len(space))
+    return PastRuns(
+        jobs, np.tile(here, (len(logs), 1)), np.exp(np.concatenate(logs)), np.zeros((len(jobs), 0)), (), here
+    )
 
 
 def reported_metrics(state: State, past: PastRuns, rows: IntArray) -> FloatArray:

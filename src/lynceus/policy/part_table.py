@@ -24,6 +24,7 @@ from lynceus.models.metric_trees import MetricTrees
 from lynceus.models.mixture import Mixture
 from lynceus.models.move_classes import MoveClasses
 from lynceus.models.past_pairs import PastPairs
+from lynceus.models.past_systems import FingerprintForest, MatrixFactors, NearestPast, RankedEnsemble
 from lynceus.models.price_trend import PriceTrend
 from lynceus.models.scale_out import ScaleOut
 from lynceus.models.subset_of_data import SubsetOfData
@@ -34,6 +35,7 @@ from lynceus.policy.confirmation import RepeatBest
 from lynceus.policy.designs import CheapFirst, LatinHypercube, QuasiRandom, UniformRows
 from lynceus.policy.informed import FromHistory
 from lynceus.policy.interfaces import Answer, CensoredValue, Chooser, Confirm, Quadrature, Shortlist, Stop, TimeoutRule
+from lynceus.policy.past_systems import ByPastCost, LowestObjective, ReferenceRows
 from lynceus.policy.planners.by_budget import ByBudget
 from lynceus.policy.planners.data_fraction import AtEveryShare, CheckAnswer, OnShares
 from lynceus.policy.planners.disjoint import Disjoint
@@ -81,6 +83,10 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             ScaleOut,
             MetricTrees,
             PastPairs,
+            FingerprintForest,
+            MatrixFactors,
+            NearestPast,
+            RankedEnsemble,
             MoveClasses,
         ),
         Chooser: (
@@ -95,6 +101,9 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             Within,
             FirstOf,
             FromHistory,
+            ReferenceRows,
+            LowestObjective,
+            ByPastCost,
             AtEveryShare,
             OnShares,
             CheckAnswer,

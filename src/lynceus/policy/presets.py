@@ -14,7 +14,7 @@ from lynceus.acquisition.functions import ConstrainedImprovement
 from lynceus.errors import InputError, did_you_mean
 from lynceus.models.gaussian_process import GaussianProcess
 from lynceus.models.trees import Trees
-from lynceus.policy import baselines, multi_fidelity
+from lynceus.policy import baselines, multi_fidelity, past_systems
 from lynceus.policy.default import default
 from lynceus.policy.designs import Amount, LatinHypercube, QuasiRandom, UniformRows
 from lynceus.policy.planners.lookahead import Lookahead
@@ -168,6 +168,23 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
             "Scout: 1 random run, then the likeliest improvement by moves in other jobs (better, fair, worse)",
             baselines.scout,
         ),
+        "paris": Row(
+            "PARIS: two reference runs, then the best predictions of a forest over past jobs (history)",
+            past_systems.paris,
+        ),
+        "quasar": Row(
+            "Quasar: two random runs, then the best predictions of collaborative filtering over past jobs (history)",
+            past_systems.quasar,
+        ),
+        "ottertune": Row(
+            "OtterTune: three random runs, then EI of a Gaussian process around the nearest past job (history)",
+            past_systems.ottertune,
+        ),
+        "karasu": Row(
+            "Karasu: three random runs, then EI of past and own models, weighted by their ranking loss (history)",
+            past_systems.karasu,
+        ),
+        "flora": Row("Flora: no model, in the order of what past jobs cost on average (history)", past_systems.flora),
         "staged": Row(
             "machines and parallelism first, then the other settings on the best of them; lowest price first, no model",
             baselines.staged,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -56,13 +57,14 @@ def load_job(
     price: str | None = None,
     objective: str | None = None,
     time: str | None = None,
+    history: Sequence[str] | None = None,
 ) -> ReplayJob:
     """A job from a YAML file, or by the name of a shipped one; arguments override the fields of the file.
 
     `deadline_fastest` is a deadline in multiples of the fastest run, `budget_means` a budget in multiples of the mean cost of a
     run (both as in the thesis), `where` an expression over the columns that selects rows, `price` one for dollars per hour.
     `time` is another column or expression for seconds. `objective` is another objective: of the columns that it reads, those that are
-    neither parameters nor features are reported by runs.
+    neither parameters nor features are reported by runs. `history` are other jobs whose whole tables a policy may learn from.
     """
     path = job_path(spec)
     table = JobTable.read(path)
@@ -87,7 +89,7 @@ def load_job(
         )
     return ReplayJob(
         table.spec.name or path.stem,
-        replace(problem.with_budget(usd), history=_history(path, table)),
+        replace(problem.with_budget(usd), history=_history(path, table, history)),
         measurements,
         best,
         table.spec.progress.target if table.spec.progress else None,
@@ -136,9 +138,9 @@ def table_as_history(spec: str | Path, family: str | None = None, where: str | N
     )
 
 
-def _history(path: Path, table: JobTable) -> tuple[PastJob, ...]:
+def _history(path: Path, table: JobTable, given: Sequence[str] | None) -> tuple[PastJob, ...]:
     found = []
-    for place, name in enumerate(table.spec.history):
+    for place, name in enumerate(table.spec.history if given is None else given):
         beside = path.parent / name
         try:
             found.append(table_as_history(beside if beside.is_file() else name, table.spec.family))

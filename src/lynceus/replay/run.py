@@ -10,7 +10,7 @@ from typing import Literal
 from lynceus.errors import InputError
 from lynceus.executors.simulation import World
 from lynceus.executors.table import MeasuredNoise, SimulatedClock, TableExecutor
-from lynceus.models.past_pairs import PastPairs
+from lynceus.models.past_pairs import PastPairs, runs_of_history
 from lynceus.models.state import feasible_runs
 from lynceus.policy.answer import BestBelieved, BestSeen
 from lynceus.policy.informed import can_learn, informed
@@ -194,12 +194,13 @@ class _Recorder:
 def fitted(policy: Policy, job: ReplayJob) -> Policy:
     """The policy with what the job file adds: the progress target, unless the policy names one, and runs of other jobs."""
     if isinstance(policy.surrogate, PastPairs) and policy.surrogate.past is None:
-        if job.past is None:
+        if job.past is not None:
+            policy = replace(policy, surrogate=replace(policy.surrogate, past=job.past))
+        elif runs_of_history(job.problem) is None:
             raise InputError(
                 f"policy: {policy.name!r} learns from runs of other jobs, and {job.name} has none; name their table under "
-                "'past' in the job file (and set LYNCEUS_DATA to its folder), or choose another policy."
+                "'past' in the job file (and set LYNCEUS_DATA to its folder), name two jobs under 'history', or choose another policy."
             )
-        policy = replace(policy, surrogate=replace(policy.surrogate, past=job.past))
     if can_learn(policy, job.problem):
         policy = informed(policy)
     censored = policy.timeout.censored
