@@ -37,7 +37,7 @@ class OptionsSpec(Section):
     """Seconds of a run: another column, or an expression over columns."""
     warm: tuple[str, ...] | None = Field(default=None, strict=False)
     """Columns that identify a deployment: of runs in a row on the same one, only the first boots."""
-    history: tuple[str, ...] | None = None
+    history: tuple[str, ...] | None = Field(default=None, strict=False)
     """Other replay jobs whose whole tables a policy may learn from."""
 
 

@@ -89,7 +89,7 @@ def _row(
     name: str, choose: Chooser, surrogate: Surrogate | None, lookahead: int | None, timeout: Timeout | None
 ) -> Policy:
     if lookahead:
-        raise InputError(f"lookahead: policy {name!r} does not look ahead; leave lookahead out.")
+        raise InputError(f"lookahead: policy {name!r} plans one run at a time; leave lookahead out.")
     return Policy(name, choose, surrogate, timeout or TIMEOUTS["capped"])
 
 
