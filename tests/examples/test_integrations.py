@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -17,3 +19,8 @@ def ran(example: str, *arguments: str, folder: Path) -> str:
 
 def test_optuna(tmp_path: Path) -> None:
     assert "best: {'trees':" in ran("optuna/tune.py", folder=tmp_path)
+
+
+@pytest.mark.slow
+def test_ray_tune_on_a_local_cluster(tmp_path: Path) -> None:
+    assert "trials: 8, best: {'trees':" in ran("ray-tune/tune_forest.py", folder=tmp_path)

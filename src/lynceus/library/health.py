@@ -33,6 +33,7 @@ _FEATURES: Mapping[str, str] = MappingProxyType(
         "plot": "the picture of the demo",
         "parquet": "Parquet tables and exports",
         "ray": "trials on a Ray cluster",
+        "tune": "Lynceus inside Ray Tune",
         "kubernetes": "trials as Jobs of Kubernetes",
         "optuna": "studies of Optuna",
         "mlflow": "trials logged to MLflow",
