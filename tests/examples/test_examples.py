@@ -226,3 +226,30 @@ def test_slurm(tmp_path: Path, slurm: SlurmBench) -> None:
             assert len(lines) == row["params"]["nodes"]
             assert all(f" on {row['params']['machine']}" in line for line in lines)
             assert sum(int(line.split(": ")[1].split()[0]) for line in lines) == 412849
+
+
+def test_growing_input(tmp_path: Path) -> None:
+    """The small input is searched, the large one is predicted, and then searched with what is left."""
+    found, rows = searched("growing-input", tmp_path, 3)
+    check_answer(found, rows)
+    assert {row["input"]["size"] for row in rows} == {4e6}
+    work = tmp_path / "growing-input"
+
+    def lynceus(*arguments: str) -> Any:
+        command = [sys.executable, "-m", "lynceus.cli", *arguments, "-o", "json"]
+        environment = {key: value for key, value in os.environ.items() if key != "LYNCEUS_STORAGE"}
+        ended = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode in (0, 3), ended.stderr
+        return json.loads(ended.stdout)
+
+    predicted = lynceus("best", "job.yaml", "--input", "16MB")
+    low, high = predicted["runtime_interval_s"]
+    assert low < predicted["runtime_s"] < high
+    assert "no run has read more than 4 MB" in predicted["check_again"]
+    text = (work / "job.yaml").read_text()
+    text = text.replace('MEGABYTES: "4"', 'MEGABYTES: "16"').replace("size: 4 MB", "size: 16 MB")
+    (work / "job.yaml").write_text(text)
+    lynceus("resume", "growing-input", "--add-trials", "2")  # the stored job: still the small input
+    lynceus("run", "job.yaml", "-y")
+    lynceus("resume", "job.yaml", "--add-trials", "1")
+    assert {row["input"]["size"] for row in lynceus("trials", "growing-input")} == {4e6, 16e6}
