@@ -6,6 +6,7 @@ import { calibration, hasPredictions } from "../components/calibration.js";
 import { contour } from "../components/contour.js";
 import { gauge } from "../components/gauge.js";
 import { importance } from "../components/importance.js";
+import { hasInputSizes, inputSizes } from "../components/input_sizes.js";
 import { limitsChart } from "../components/limits.js";
 import { openTrials } from "../components/open_trials.js";
 import { parallel } from "../components/parallel.js";
@@ -37,6 +38,7 @@ const CARDS = [
   ["why", "Next trial", null, "w12", nextTrial],
   ["importance", "Parameter importance", "The share of the predicted variation that each parameter explains by itself. Select one to see the effect of its values.", "half model", importance, hasImportance],
   ["contour", "Two parameters", "The best prediction for each pair of values, whatever the other parameters are.", "half model", contour, (data) => data.store.parameters.filter((one) => one.values.length > 1).length > 1 && hasImportance(data)],
+  ["input-sizes", "Over the size of the input", "What the runs on all inputs let expect of other sizes.", "w12", inputSizes, hasInputSizes],
   ["timeline", "Timeline", null, "w12", timeline, hasTimes],
   ["parallel", "Parameters of all runs", "Each line is a run, from its parameters to its objective.", "w12", parallel, hasFinished],
   ["trials-card", "Trials", null, "w12", trialsTable],
