@@ -130,7 +130,7 @@ def test_the_command_line_prints_the_same_documents(server: Dashboard, new_study
 def test_a_study_from_the_text_of_a_job_file(server: Dashboard) -> None:
     text = b"name: from-text\nrun: ./job.sh ${n}\nshell: true\nspace: {n: [1, 2]}\nprice: n\nbudget: 5 USD\n"
     answer = server.post("studies", text, {"Content-Type": "application/yaml"})
-    assert (answer.status, answer.json) == (201, {"name": "from-text"})
+    assert (answer.status, answer.json) == (201, {"name": "from-text", "note": None})
     assert server.get("studies/from-text").json["parameters"] == {"n": [1, 2]}
     again = server.post("studies", text, {"Content-Type": "application/yaml"})
     assert (again.status, "exists already" in again.sentence) == (409, True)
