@@ -41,6 +41,12 @@ _FEATURES: Mapping[str, str] = MappingProxyType(
         "opentelemetry": "traces of trials",
         "lab": "experiments of the papers",
         "spark": "the Spark example",
+        "optuna": "sampler for Optuna, import and export of its studies",
+        "kubernetes": "trials as Jobs of Kubernetes",
+        "opentelemetry": "traces of trials",
+        "mlflow": "trials in MLflow",
+        "wandb": "trials in Weights & Biases",
+        "airflow": "operators for Airflow",
     }
 )
 """Extras that people install; what each of them is for."""
