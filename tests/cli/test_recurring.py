@@ -117,6 +117,19 @@ def test_versions_are_shown_changed_and_rolled_back(adopted: Path, lynceus) -> N
     assert lynceus("rollback", "nightly", "--to", "9")[0] == 2
 
 
+def test_what_is_in_production_is_not_adopted_again(adopted: Path, lynceus) -> None:
+    command = ("adopt", "nightly", "--from", "job.yaml", "-p", "threads=2", "--by", "ana", "--reason", "as is")
+    assert lynceus(*command)[:2] == (0, "nightly: version 1 is in production: threads=2\n")
+    (adopted / "job.yaml").write_text(JOB.replace("1m", "2m"))
+    assert lynceus(*command)[:2] == (0, "nightly: version 2 is in production: threads=2\n"), (
+        "the job file is another one"
+    )
+    lynceus("record", "nightly", "--runtime", "30s", "--input", "7GB", "--run-id", "r1")
+    for _ in range(2):
+        code, out, _ = lynceus(*command)
+        assert (code, "version 3" in out) == (0, True), "it is chosen for another size of the input"
+
+
 def test_modes_and_the_kill_switch(adopted: Path, lynceus) -> None:
     options = ("--allowance", "$20", "--exclude", "sat", "--exclude", "mon-fri 08:00-18:00", "--deadline", "45m")
     code, out, _ = lynceus("mode", "nightly", "apply", *options, "--timezone", "Europe/Lisbon", "-o", "json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -65,6 +66,28 @@ def test_configurations_settings_and_rollback(site: Dashboard, name: str) -> Non
     kinds = [(one["kind"], one["by"]) for one in site.get(f"jobs/{name}").json["changes"]]
     assert kinds == [("adopt", "ana"), ("adopt", "client 127.0.0.1"), ("rollback", "bo"), ("hold", "client 127.0.0.1")]
     assert name in [one["name"] for one in site.get("jobs").json["jobs"]]
+
+
+def test_a_repeated_adoption_answers_the_version_of_the_first(site: Dashboard) -> None:
+    """After a lost answer the same request is sent again, perhaps while the first one is still carried out."""
+    name = f"job-{uuid4().hex[:8]}"
+    for number, body in enumerate(({"study": "search", "by": "ana"}, {"params": {"nodes": 8}, "reason": "faster"}), 1):
+        with ThreadPoolExecutor(4) as pool:
+            answers = [*pool.map(lambda _: site.post(f"jobs/{name}/adopt", body), range(4))]  # noqa: B023
+        answers.append(site.post(f"jobs/{name}/adopt", body))
+        assert {(answer.status, answer.json["version"]) for answer in answers} == {(200, number)}
+    other = site.post(f"jobs/{name}/adopt", {"params": {"nodes": 8}, "reason": "another reason"})
+    assert other.json["version"] == 3
+    assert site.post(f"jobs/{name}/rollback", {"to": 2}).json["version"] == 2
+    assert site.post(f"jobs/{name}/adopt", {"params": {"nodes": 4}}).json["version"] == 4
+    changes = site.get(f"jobs/{name}").json["changes"]
+    assert [(one["kind"], one["version"]) for one in changes] == [
+        ("adopt", 1),
+        ("adopt", 2),
+        ("adopt", 3),
+        ("rollback", 2),
+        ("adopt", 4),
+    ]
 
 
 def test_unknown_jobs_and_missing_rights(site: Dashboard, name: str) -> None:

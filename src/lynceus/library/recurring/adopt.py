@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lynceus.analysis.answer import answer
 from lynceus.analysis.documents.json import to_json
-from lynceus.errors import InputError
+from lynceus.errors import InfrastructureError, InputError
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import prepare
 from lynceus.library.find import is_job_file
@@ -23,13 +23,18 @@ from lynceus.recurring.record import Basis, Change, JobRecord, Version
 from lynceus.recurring.settings import Settings
 from lynceus.recurring.watch import last_size
 from lynceus.space.parameter import Parameter
-from lynceus.storage.sql.jobs import JobExistsError, JobHead, JobStore
+from lynceus.storage.sql.address import without_credentials
+from lynceus.storage.sql.idempotency import request_digest
+from lynceus.storage.sql.job_writer import JobChangedError
+from lynceus.storage.sql.jobs import JobExistsError, JobHead, JobStore, StoredJob
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage
 from lynceus.trial.outcome import End
 
 Params = Mapping[str, Any] | Sequence[str]
 """Values by name, or texts `name=value`."""
+_ATTEMPTS = 5
+"""How often an adoption is tried that other changes of the job overtake."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,26 @@ def adopt(
     """Make a configuration the one that production runs have from now on; a job of a new name is made.
 
     `source` is a study or a job file; without it, the job itself if it exists, else the study of that name. `params` is the
-    configuration; without it, the answer of the study.
+    configuration; without it, the answer of the study. What is in production already, by the same author for the same reason, stays
+    the version that it is, so a call whose answer was lost can be repeated.
     """
+    for _ in range(_ATTEMPTS):
+        try:
+            return _adopt(store, name, source, params, by, reason, settings)
+        except (JobExistsError, JobChangedError):
+            continue  # another process was first
+    raise InfrastructureError(f"adopt: job {name!r} is changed by others all the time; try again.")
+
+
+def _adopt(
+    store: JobStore,
+    name: str,
+    source: str | None,
+    params: Params | None,
+    by: str,
+    reason: str,
+    settings: Settings | None,
+) -> JobHead:
     known = {head.name for head in store.heads()}
     former = store.load(name) if name in known else None
     if source is None and former is not None and params is not None:
@@ -73,12 +96,11 @@ def adopt(
     basis = _basis(problem, JobRecord(name, trials=tuple(trials)), problem.space.row(dict(found.params)), size)
     version = Version(1, found.params, 0.0, by, reason or found.reason, "adopt", found.evidence, found.expected, basis)
     if former is None:
-        try:
-            return store.create(name, found.document, version, settings=settings, studies=found.studies)
-        except JobExistsError:
-            former = store.load(name)  # another process was first
+        return store.create(name, found.document, version, settings=settings, studies=found.studies)
+    if _in_production(former, found, version, settings):
+        return former.head
     studies = [*dict.fromkeys([*former.studies, *found.studies])]
-    with store.changing(name) as job:
+    with store.changing(name, former.head.sequence) as job:
         made = job.add_version(version)
         job.set_document(found.document, studies)
         change = Change(
@@ -88,6 +110,17 @@ def adopt(
         if settings is not None:
             job.set_settings(settings, "settings", by, version.reason)
     return store.head(name)
+
+
+def _in_production(former: StoredJob, found: _Candidate, version: Version, settings: Settings | None) -> bool:
+    """Whether the same was adopted just before: a caller who got no answer asks again, and makes no second version."""
+    present = replace(former.head.version, number=version.number, at_s=version.at_s)
+    return (
+        present == version
+        and request_digest(former.document) == request_digest(without_credentials(dict(found.document)))
+        and set(found.studies) <= set(former.studies)
+        and settings in (None, former.head.settings)
+    )
 
 
 def _basis(problem: Problem, record: JobRecord, row: int, size: float | None) -> Basis:

@@ -10,12 +10,12 @@ import contextlib
 import hashlib
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lynceus.errors import InfrastructureError, InputError
+from lynceus.errors import InfrastructureError, InputError, LynceusError
 from lynceus.executors.bounded_calls import BoundedCalls, NotAnsweringError
 from lynceus.executors.interface import Executor, LostRunError, Request
 from lynceus.executors.supervisor import files
@@ -80,9 +80,18 @@ def execute(
     watcher = watcher or Watcher()
     if job.host is None:
         raise InputError("exec: give the address of a storage, because runs are first written down on this host.")
-    collect_abandoned(job)
     given = new_run_id() if run_id is None else run_id
     size = parse_size(input)
+    with _abandoned_runs(job) as collect:
+        collect()
+        done = _execute(job, given, size, extra, watcher)
+        # Some executors connect while the run goes on, and tell only now. What is not found stays for the next command.
+        with contextlib.suppress(LynceusError):
+            collect()
+    return done
+
+
+def _execute(job: RecurringJob, given: str, size: float | None, extra: Sequence[str], watcher: Watcher) -> Executed:
     done = _execute_once(job, job.config(run_id=given, input=size), given, size, extra, watcher)
     if not done.config.canary or done.run.end is End.FINISHED or done.run.reason is FailureReason.USER:
         return done
@@ -93,23 +102,44 @@ def execute(
 
 def collect_abandoned(job: RecurringJob) -> int:
     """Record runs of this host whose command was killed, as far as they have ended; returns how many."""
-    host, count = job.host, 0
-    for kept in [] if host is None else host.runs(job.name):
-        if kept.ended or not kept.abandoned or host is None:
-            continue
-        outcome = Outcome.failed(FailureReason.INFRA, "its command was killed before the run started")
-        if kept.ticket is not None:
-            prepared = prepared_job(job.name, job.document(), extra=kept.extra)
-            with executor_of(prepared, secrets_of(prepared.job)) as executor:
-                found = _collected(executor, kept.ticket)
-            if found is None:
-                continue  # it still runs
-            outcome = found
-        host.keep_run(job.name, _ended_run(kept, outcome))
-        count += 1
-    with contextlib.suppress(InfrastructureError):  # the storage is away; they wait
-        job.deliver()
-    return count
+    with _abandoned_runs(job) as collect:
+        return collect()
+
+
+@contextlib.contextmanager
+def _abandoned_runs(job: RecurringJob) -> Iterator[Callable[[], int]]:
+    """A function that records the abandoned runs which have ended, and says how many. Their executors stay open until the context ends."""
+    executors: dict[str, Executor] = {}
+
+    def outcome_of(kept: HostRun) -> Outcome | None:
+        if kept.ticket is None:
+            return Outcome.failed(FailureReason.INFRA, "its command was killed before the run started")
+        if kept.run_id not in executors:
+            run = run_of(kept.facts)
+            envs = _variables(job.name, run.version, run.run_id, run.size)
+            prepared = prepared_job(job.name, job.document(), extra=kept.extra, envs=envs)
+            executors[kept.run_id] = opened.enter_context(executor_of(prepared, secrets_of(prepared.job)))
+        return _collected(executors[kept.run_id], kept.ticket)
+
+    def collect() -> int:
+        host, count = job.host, 0
+        for kept in [] if host is None else host.runs(job.name):
+            if kept.ended or not kept.abandoned or host is None or (outcome := outcome_of(kept)) is None:
+                continue
+            host.keep_run(job.name, _ended_run(kept, outcome))
+            count += 1
+        with contextlib.suppress(InfrastructureError):  # the storage is away; they wait
+            job.deliver()
+        return count
+
+    with contextlib.ExitStack() as opened:
+        yield collect
+
+
+def _variables(job: str, version: int, run_id: str, size: float | None) -> dict[str, str]:
+    """What the job reads of its run."""
+    envs = {"LYNCEUS_JOB": job, "LYNCEUS_JOB_VERSION": str(version), "LYNCEUS_RUN_ID": run_id}
+    return envs | ({} if size is None else {INPUT_SIZE: f"{size:.15g}"})
 
 
 def _execute_once(
@@ -117,8 +147,7 @@ def _execute_once(
 ) -> Executed:
     host = job.host
     assert host is not None
-    envs = {"LYNCEUS_JOB": job.name, "LYNCEUS_JOB_VERSION": str(config.version), "LYNCEUS_RUN_ID": run_id}
-    envs |= {} if size is None else {INPUT_SIZE: f"{size:.15g}"}
+    envs = _variables(job.name, config.version, run_id, size)
     prepared = prepared_job(job.name, job.document(), extra=extra, envs=envs)
     secrets = secrets_of(prepared.job)
     seen = host.last_seen(job.name)

@@ -95,7 +95,10 @@ async def record(request: Request, name: JobName, body: job_schemas.RecordRun) -
 
 @routes.post("/jobs/{name}/adopt", operation_id="adopt", responses=example("adopt"))
 async def adopt(request: Request, name: JobName, body: job_schemas.Adopt) -> Document:
-    """Make a study's answer, or a configuration, the production configuration; a job of a new name is made."""
+    """Make a study's answer, or a configuration, the production configuration; a job of a new name is made.
+
+    What is in production already is not adopted again: a repeated request answers the version that the first one made.
+    """
 
     def change() -> Document:
         store = JobStore(context_of(request).storage)
