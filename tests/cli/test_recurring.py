@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from lynceus.library.recurring.recurring_job import RecurringJob
 from lynceus.storage.sql.jobs import JobStore
 from lynceus.storage.sql.storage import Storage
 
@@ -176,3 +179,41 @@ def test_a_search_for_a_job_is_a_study_of_its_own(adopted: Path, lynceus) -> Non
     assert document["version"]["source"] == "retune"
     study = json.loads(lynceus("status", "nightly-retune-1", "-o", "json")[1])
     assert (study["state"], study["budget_usd"]) == ("FINISHED", 5000.0)
+
+
+DRIFTING = """\
+name: search
+run: 'grep -w "$threads" good'
+space: {threads: [1, 2, 4]}
+price: 36 if threads == 2 else 36000
+constraints: ["runtime <= 1m"]
+budget: {cost: 10000 USD, max_trials: 3}
+policy: sweep
+trial: {timeout: none, grace: 100ms}
+"""
+"""A canary of another configuration, stopped at the deadline, would cost $600: more than the allowance, unlike a search of short trials."""
+
+
+def test_in_mode_apply_a_search_starts_by_itself_and_its_answer_is_adopted(here: Path, lynceus) -> None:
+    (here / "job.yaml").write_text(DRIFTING)
+    (here / "good").write_text("4\n")
+    assert lynceus("adopt", "nightly", "--from", "job.yaml", "-p", "threads=2")[0] == 0
+    assert lynceus("mode", "nightly", "apply", "--allowance", "$100")[0] == 0
+    job = RecurringJob("nightly", f"sqlite:///{here}/lynceus.db")
+    for number in range(16):  # first on time, then not
+        job.record((20.0 if number < 8 else 90.0) * (1 + 0.02 * (number % 3)), run_id=str(number))
+    code, _, err = lynceus("exec", "nightly", "--run-id", "last")
+    assert (code, "run last failed: exit code 1" in err) == (1, True)
+    (started,) = re.findall(r"searching again in the background \(process (\d+), (.+)\)", err)
+    assert os.waitstatus_to_exitcode(os.waitpid(int(started[0]), 0)[1]) == 0, Path(started[1]).read_text()
+    document = json.loads(lynceus("job", "nightly", "-o", "json")[1])
+    begun, over = [one for one in document["changes"] if one["kind"] == "retune"]
+    assert begun["evidence"] == {"study": "nightly-retune-1", "budget_usd": 60.0}, "what the decider gave it"
+    assert (begun["by"], "miss the deadline of 1m" in begun["reason"]) == ("lynceus", True)
+    assert (over["version"], over["evidence"]["before"]) == (2, 1)
+    assert document["version"]["source"] == "retune", "on probation"
+    assert document["version"]["params"] == {"threads": 4}
+    assert lynceus("hold", "nightly")[0] == 0
+    assert lynceus("exec", "nightly", "--run-id", "next")[:2] == (0, "4\n")
+    (last,) = [run for run in json.loads(lynceus("job", "nightly", "-o", "json")[1])["runs"] if run["run_id"] == "next"]
+    assert (last["version"], last["state"]) == (2, "COMPLETE")

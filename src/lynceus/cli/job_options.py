@@ -68,5 +68,5 @@ def review_and_tell(job: RecurringJob, *, start: bool = True) -> Review | None:
     if start and found.action.kind is ActionKind.RETUNE:
         from lynceus.cli.retune import start_in_background
 
-        start_in_background(job, job.store.storage.url)
+        start_in_background(job, job.store.storage.url, found.action)
     return found

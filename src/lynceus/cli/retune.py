@@ -15,6 +15,7 @@ from lynceus.errors import InfrastructureError, InputError
 
 if TYPE_CHECKING:
     from lynceus.library.recurring.recurring_job import RecurringJob
+    from lynceus.recurring.action import Action
 
 
 def retune(
@@ -58,13 +59,14 @@ def retune(
         review_and_tell(job, start=False)
 
 
-def start_in_background(job: RecurringJob, url: str) -> None:
-    """Search again without a terminal; the output goes into a file of the host's state."""
+def start_in_background(job: RecurringJob, url: str, action: Action) -> None:
+    """Search again without a terminal, for the money and the reason of a decision; the output goes into a file of the host's state."""
     if job.host is None:
         return
     folder = job.host.folder(job.name)
     log = folder / "retune.log"
     command = [sys.executable, "-m", "lynceus.cli", "retune", job.name, "--yes", "--by", "lynceus"]
+    command += ["--budget", f"{action.budget_usd:.6f} USD", "--reason", action.reason]
     # The address of the storage may contain a password: the environment hides it from `ps`.
     environment = {**os.environ, "LYNCEUS_STORAGE": url}
     try:

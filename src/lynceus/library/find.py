@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from lynceus.errors import InputError
-from lynceus.jobfile.job import Job
-from lynceus.library.job_edits import changes_note
-from lynceus.problem.problem import Problem
-from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import DEFAULT_URL, Storage, fingerprint
-from lynceus.trial.limit_change import original_problem
+
+if TYPE_CHECKING:  # schedulers wait for commands that need no more of this module than the address of a storage
+    from lynceus.jobfile.job import Job
+    from lynceus.problem.problem import Problem
+    from lynceus.storage.sql.rows import StudyRecord
 
 
 def storage_url(option: str | None, job: Job | None = None) -> str:
@@ -31,6 +32,8 @@ def is_job_file(named: str) -> bool:
 
 def named_job(named: str | None) -> Job | None:
     """The job file that an argument names; None for the name of a study."""
+    from lynceus.jobfile.job import Job
+
     return Job.read(named) if named is not None and is_job_file(named) else None
 
 
@@ -43,6 +46,8 @@ def find_study(storage: Storage, named: str | None, job: Job | None) -> StudyRec
 
 def find_records(named: str | None, storage: str | None) -> tuple[Storage, list[StudyRecord], str | None]:
     """An open storage, the record of a named study or of all studies, and what to tell the user about an edited job file."""
+    from lynceus.library.job_edits import changes_note
+
     job = named_job(named)
     opened = Storage(storage_url(storage, job), create=False)
     if named is None:
@@ -53,6 +58,8 @@ def find_records(named: str | None, storage: str | None) -> tuple[Storage, list[
 
 def check_unchanged(record: StudyRecord, problem: Problem) -> None:
     """Refuse a study whose stored job file no longer describes the problem that it began with."""
+    from lynceus.trial.limit_change import original_problem
+
     if fingerprint(original_problem(problem, record.limit_changes)) != record.fingerprint:
         raise InputError(
             f"study {record.name!r}: the tables that its job file reads have changed since it began, so its trials "
