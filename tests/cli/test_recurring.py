@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,23 @@ def test_schedulers_read_the_configuration_in_their_format(adopted: Path, lynceu
     code, _, err = lynceus("config", "weekly")
     assert code == 2
     assert err.endswith("known are: nightly; adopt it with: lynceus adopt weekly.\n")
+
+
+def test_schedulers_do_not_wait_for_models_and_job_files(adopted: Path) -> None:
+    """What `config` prints was computed when the version was first seen; printing it again loads nothing that computes."""
+    heavy = ["scipy", "yaml", "alembic", "lynceus.jobfile.job", "lynceus.models", "lynceus.policy"]
+    script = f"""
+import sys
+from lynceus.cli.app import main
+sys.argv = ["lynceus", "config", "nightly"]
+try:
+    main()
+finally:
+    print([name for name in {heavy!r} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "LYNCEUS_PARAM_THREADS=2" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_exec_prints_what_the_job_prints_and_ends_as_it_ends(adopted: Path, lynceus, monkeypatch) -> None:
