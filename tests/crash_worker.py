@@ -99,14 +99,15 @@ def die_at(study: Study, executor: Executor, moment: str) -> None:
     when, _, what = moment.partition(" ")
     owners = {"launch": executor, "launched": study.runs, "settle": study.runs}
     if when in ("before", "after"):
-        inner = getattr(owners[what], what)
+        name = {"settle": "settle_all"}.get(what, what)
+        inner = getattr(owners[what], name)
 
         def dying(*arguments: Any) -> Any:
             if when == "after":
                 inner(*arguments)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        setattr(owners[what], what, dying)
+        setattr(owners[what], name, dying)
     elif when == "in":  # after the changes were written, before they are committed
         note = study.journal._note  # type: ignore[attr-defined]
         kind = {"order": "ordered", "launched": "launched", "settle": "settled"}[what]

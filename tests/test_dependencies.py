@@ -15,6 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from lynceus.version import DISTRIBUTION
+
 ROOT = Path(__file__).parents[1]
 EXTRAS = ("plot", "parquet", "pandas", "postgres", "web", "notify", "dev")
 AUDIT = ROOT / ".venv-audit" / "bin" / "pip-audit"
@@ -56,7 +58,9 @@ def installed_closure(root: str, extras: tuple[str, ...]) -> dict[str, str]:
 
 def test_every_dependency_is_pinned_to_the_version_that_is_tested() -> None:
     pinned = pins()
-    installed = {name: version for name, version in installed_closure("lynceus", EXTRAS).items() if name != "lynceus"}
+    installed = {
+        name: version for name, version in installed_closure(DISTRIBUTION, EXTRAS).items() if name != DISTRIBUTION
+    }
     assert len(installed) > 50
     assert not {name for name in installed if name not in pinned}, "add them to constraints.txt"
     assert {name: pinned[name] for name in installed} == installed

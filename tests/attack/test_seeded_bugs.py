@@ -12,12 +12,12 @@ from hypothesis.stateful import run_state_machine_as_test
 from attack.fast_machine import MemoryMachine
 from lynceus.study.runs import StudyRuns
 
-_settle = StudyRuns.settle
+_settle_all = StudyRuns.settle_all
 
 
 def _charge_failures_twice(self: StudyRuns, order: Any, outcome: Any) -> Any:
     factor = 2.0 if outcome.reason is not None else 1.0
-    return _settle(self, order, replace(outcome, charged_usd=outcome.charged_usd * factor))
+    return _settle_all(self, order, replace(outcome, charged_usd=outcome.charged_usd * factor))
 
 
 def _settle_at_once(self: Any, ticket: str) -> Any:
@@ -26,7 +26,7 @@ def _settle_at_once(self: Any, ticket: str) -> Any:
 
 
 BUGS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "failures are charged twice": ("lynceus.study.runs.StudyRuns.settle", _charge_failures_twice),
+    "failures are charged twice": ("lynceus.study.runs.StudyRuns.settle_all", _charge_failures_twice),
     "runs settle while they run": ("attack.virtual_world.World.collect", _settle_at_once),
 }
 

@@ -77,7 +77,7 @@ def test_the_message_for_parquet_without_its_package_names_the_extra(write_job, 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "toy.parquet").touch()
-    with pytest.raises(MissingExtraError, match=r"pip install 'lynceus\[parquet\]'$"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'lynceus-opt\[parquet\]'$"):
         load_job(write_job(spec=SPEC.replace("toy.csv", "toy.parquet")))
 
 

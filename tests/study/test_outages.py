@@ -162,6 +162,7 @@ def test_an_executor_that_gives_up_stops_the_loop_and_loses_nothing() -> None:
 def test_the_loop_outlasts_a_database_that_vanishes(postgres: "Server") -> None:
     """PostgreSQL is killed while a run is open: nothing is started, nothing is lost, and the search goes on when it is back."""
     executor, seen, launched, restarted = Hanging(""), list[Outage | None](), list[int](), list[bool]()
+    killed: list[bool] = []  # the loop may come by again before it notices
     with Storage(postgres.database(f"outage-{uuid4().hex}")) as storage:
         study = open_study(storage, "s", problem_of(), preset("sweep", timeout="capped"))
 
@@ -171,7 +172,8 @@ def test_the_loop_outlasts_a_database_that_vanishes(postgres: "Server") -> None:
                 launched[:] = executor.launched
 
         def tick() -> None:
-            if len(executor.launched) == 2 and not seen:
+            if len(executor.launched) == 2 and not killed:
+                killed.append(True)
                 postgres.kill()
             if seen and seen[-1] is not None and time.time() - seen[-1].since_s > 1.0 and not restarted:
                 assert executor.launched == launched, "nothing is started without a storage"

@@ -13,6 +13,7 @@ from typing import Any
 
 from lynceus.client.http import Http
 from lynceus.errors import InfrastructureError, InputError, OverrunWarning
+from lynceus.problem.job_input import JobInput
 from lynceus.problem.objective import Constraint
 from lynceus.study.past_runs import Past, PastRun
 from lynceus.trial.outcome import FailureReason
@@ -194,11 +195,15 @@ class RemoteStudy(RemoteView):
         state: TrialState | str = TrialState.COMPLETE,
         reason: FailureReason | str | None = None,
         detail: str = "",
+        input: JobInput | Mapping[str, object] | str | None = None,
     ) -> None:
-        """A past run: nothing is charged, nothing is run. A stopped run tells that its time is longer."""
-        self.add_trials([PastRun(params, runtime, metrics or {}, state, reason, detail)])
+        """A past run: nothing is charged, nothing is run. A stopped run tells that its time is longer.
 
-    def add_trials(self, past: Iterable[Past]) -> None:
+        `input` is what it read, if not the present one.
+        """
+        self.add_trials([PastRun(params, runtime, metrics or {}, state, reason, detail)], input=input)
+
+    def add_trials(self, past: Iterable[Past], *, input: JobInput | Mapping[str, object] | str | None = None) -> None:
         """Many past runs at once, as `PastRun`, or finished ones as (configuration, runtime, metrics): all are kept, or none."""
         rows = []
         for given in past:
@@ -211,7 +216,8 @@ class RemoteStudy(RemoteView):
             }
             row |= {} if one.runtime is None else {"runtime": one.runtime}
             rows.append(row if one.reason is None else {**row, "reason": str(one.reason)})
-        self._post("trials", body={"trials": rows})
+        told = {} if input is None else {"input": JobInput.read(input).record()}
+        self._post("trials", body={"trials": rows, **told})
 
     def stop(self, reason: str = "stopped by the user", *, kill: bool = False) -> None:
         """Start no further trial; open ones finish, or end now with `kill`. A study that is over stays as it ended."""

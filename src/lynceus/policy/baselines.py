@@ -80,5 +80,5 @@ def scout(lookahead: int | None = None, timeout: Timeout | None = None) -> Polic
     """One random run, then the move that most probably improves, by classes of moves in other jobs; stops when none is likely."""
     if lookahead:
         raise InputError("lookahead: policy 'scout' learns the next move from runs of other jobs; leave lookahead out.")
-    choose = FirstOf((UniformRows(Amount(count=1)), LikeliestMove()))
+    choose = FirstOf((UniformRows(Amount(count=1)), LikeliestMove(), Uniform()))  # at random while every run has failed
     return Policy("scout", choose, MoveClasses(), timeout or TIMEOUTS["none"], UnlikelyMove())

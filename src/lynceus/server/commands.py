@@ -153,14 +153,14 @@ def enqueue(params: Mapping[str, object]) -> Command:
     return command
 
 
-def add_trials(past: Sequence[PastRun]) -> Command:
-    """Add past runs."""
+def add_trials(past: Sequence[PastRun], input: Mapping[str, object] | str | None = None) -> Command:
+    """Add past runs; `input` is what they read, if not the present input of the study."""
     for run in past:
         if run.runtime is not None and parse_duration(run.runtime, "runtime") > MAX_RUNTIME_S:
             raise HttpError(422, f"runtime: {run.runtime!r} is too long; give the measured running time.")
 
     def command(one: OpenStudy) -> CommandResult:
-        one.study.add_trials(past)
+        one.study.add_trials(past, input=input)
         return CommandResult({"added": len(past), "trials": len(one.study.observations)})
 
     return command

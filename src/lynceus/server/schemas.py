@@ -181,6 +181,9 @@ class Measurements(Body):
     )
 
     trials: list[Measurement] = Field(min_length=1, max_length=MAX_TRIALS)
+    input: dict[str, Any] | str | None = Field(
+        default=None, description="what these runs read, such as 120 GB; by default the present input of the study"
+    )
 
 
 class WriteNote(Body):
@@ -261,6 +264,12 @@ class Heartbeat(BaseModel):
     requested_state: Literal["run", "stop", "kill"] = Field(
         description="run: go on; stop: finish this trial, then ask for no more; kill: end this trial and report FAIL with reason user"
     )
+
+
+class Renamed(BaseModel):
+    """The study under its new name."""
+
+    name: str
 
 
 class Created(BaseModel):

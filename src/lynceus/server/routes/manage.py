@@ -29,7 +29,7 @@ async def write_note(run: Run, body: schemas.WriteNote) -> dict[str, Any]:
 
 
 @routes.post(
-    "/studies/{name}/rename", operation_id="rename", response_model=schemas.Created, responses=example("rename")
+    "/studies/{name}/rename", operation_id="rename", response_model=schemas.Renamed, responses=example("rename")
 )
 async def rename(request: Request, name: StudyName, body: schemas.Rename) -> dict[str, Any]:
     """Give a study another name. Refused while trials are open or a worker runs it."""

@@ -162,4 +162,4 @@ async def enqueue(run: Run, body: schemas.Enqueue) -> dict[str, Any]:
 async def add_trials(run: Run, body: schemas.Measurements) -> dict[str, Any]:
     """Add past runs, also stopped and failed ones: nothing is run, nothing is charged."""
     past = [PastRun(one.params, one.runtime, one.metrics, one.state, one.reason, one.detail) for one in body.trials]
-    return await run(commands.add_trials(past), body)
+    return await run(commands.add_trials(past, body.input), body)
