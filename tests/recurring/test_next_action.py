@@ -16,6 +16,7 @@ from lynceus.recurring.canary_rules import allowance_left
 from lynceus.recurring.next_action import next_action
 from lynceus.recurring.record import Change, JobRecord, OpenCanary, Version
 from lynceus.recurring.settings import Mode
+from lynceus.recurring.watch import watch
 from lynceus.trial.outcome import End, FailureReason
 from recurring_jobs import DAY_S, START_S, adopted, noisy, now_s, problem, true_seconds, with_run, with_runs
 
@@ -57,6 +58,30 @@ def test_noise_and_failures_of_the_infrastructure_change_nothing(
             record = with_run(record, float(seconds) / 3, end=End.FAILED, reason=reason)
         record = with_run(record, float(seconds))
     assert next_action(problem(), record, now_s(record), 100.0).kind is ActionKind.KEEP
+
+
+@pytest.mark.parametrize("runs", [12, 25, 60])
+def test_an_estimate_that_no_late_run_bears_out_changes_nothing(runs: int) -> None:
+    record = with_runs(adopted(deadline_s=1.02 * QUIET, late_chance=0.02), noisy(runs, 0.003, 1, QUIET))
+    seen = watch(record, 100.0)
+    assert [one.kind for one in seen.findings] == ["late"]  # the message is sent all the same
+    assert (seen.late_chance or 0) > 3 * 0.02
+    assert next_action(problem(), record, now_s(record), 100.0).kind is ActionKind.KEEP
+    for _ in range(2):
+        record = with_run(record, 1.03 * QUIET)
+    assert next_action(problem(), record, now_s(record), 100.0).kind is ActionKind.CANARY
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_inputs_that_vary_are_no_reason_to_look_again(seed: int) -> None:
+    sizes = 100.0 * noisy(40, 0.1, seed, 1.0)
+    times = [true_seconds(ADOPTED, size) for size in sizes]
+    for count in range(2, 40, 3):
+        record = with_runs(adopted(size=112.0), times[:count], sizes)
+        action = next_action(problem(), record, now_s(record), float(sizes[count]))
+        assert action.reason == "nothing has changed since the configuration was chosen"
+    record = with_runs(with_runs(adopted(size=112.0), times, sizes), [true_seconds(ADOPTED, 200.0)] * 4, [200.0] * 4)
+    assert next_action(problem(), record, now_s(record), 200.0).reason.startswith("inputs are")
 
 
 def test_it_is_pure() -> None:

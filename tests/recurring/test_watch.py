@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lynceus.recurring.watch import size_ahead, watch
+from lynceus.recurring.watch import size_ahead, size_spread, watch
 from lynceus.trial.outcome import End, FailureReason
 from recurring_jobs import adopted, noisy, with_run, with_runs
 
@@ -23,6 +23,14 @@ def test_a_step_is_found_and_told_since_when() -> None:
     assert found.factor == pytest.approx(1.3, abs=0.06)
     assert "longer" in found.text
     assert found.sure
+
+
+def test_a_step_is_told_at_once_but_acted_upon_only_after_five_runs() -> None:
+    times = noisy(60, 0.02, 4)
+    times[40:] *= 1.4
+    found = {runs: watch(with_runs(adopted(), times[: 40 + runs]), 100.0).findings for runs in (4, 5)}
+    assert [(one.kind, one.sure) for one in found[4]] == [("step", False)]
+    assert [(one.kind, one.sure) for one in found[5]] == [("step", True)]
 
 
 def test_larger_inputs_are_no_change() -> None:
@@ -81,6 +89,12 @@ def test_inputs_that_grow_are_followed() -> None:
     steady = with_runs(adopted(), noisy(30, 0.03, 1), 100.0 * noisy(30, 0.03, 2, 1.0))
     assert (size_ahead(grown, 162.0) or 0) > 170.0
     assert size_ahead(steady, 101.0) == 101.0
+
+
+@pytest.mark.parametrize("growth", [1.0, 2.0])
+def test_the_spread_of_inputs_is_measured_whether_they_grow_or_not(growth: float) -> None:
+    sizes = np.geomspace(100.0, 100.0 * growth, 60) * noisy(60, 0.08, 3, 1.0)
+    assert size_spread(with_runs(adopted(), noisy(60, 0.03, 1), sizes)) == pytest.approx(0.08, rel=0.3)
 
 
 def test_only_new_runs_are_scanned_and_the_findings_are_the_same() -> None:

@@ -15,6 +15,8 @@ from lynceus.space.column import FloatArray
 _BAND = 2.0
 _MEMORY = 0.97
 """Weight of a run in what is expected of the next one, relative to the run after it: half after 23 runs."""
+_SURE_RUNS = 5
+"""Runs since a change before it may be acted upon: a few slow runs in a row may share a cause that passes, a full host or a bad day."""
 _SPREAD_FACTOR = 1.5
 """Smaller increases of the spread are no finding."""
 _SPREAD_PAUSE = 40
@@ -74,7 +76,7 @@ class Series:
 
     def sure(self, change: SeriesChange) -> bool:
         """Whether all runs by now confirm a change so clearly that it may be acted upon."""
-        if self.fitted is None:
+        if self.fitted is None or len(self.runs) - change.start < _SURE_RUNS:
             return False
         place = self._place(change)
         score = self.fitted.coefficients[place] / (self.fitted.sigma * math.sqrt(self.fitted.covariance[place, place]))

@@ -6,18 +6,24 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scipy.special import bdtrc
+
 from lynceus.recurring.record import JobRecord
-from lynceus.recurring.watch import Watch, adopted_at, typical_size
+from lynceus.recurring.watch import Watch, adopted_at, size_spread, typical_size
 
 if TYPE_CHECKING:
     from lynceus.problem.problem import Problem
 
 SIZE_CHANGE = 0.10
 """Change of ln size, since the version was chosen, that may have changed which configuration is best."""
+SIZE_SPREADS = 4.0
+"""The same in standard deviations of ln size from run to run: the input of the study need not have been a typical one."""
 UNSETTLED_RUNS = 40
 """Runs after a change by Lynceus in which it goes on looking: what was found in a hurry need not be the best."""
 CLEARLY_LATE = 3.0
 """A chance to be late of so many times the bound is a trigger of its own."""
+LATE_RUNS, LATE_LUCK = 40, 0.2
+"""But only if more of so many runs were late than the bound explains, except with this probability: an estimate alone moves nothing."""
 PRICE_CHANGE = 0.03
 """The same for the price of an alternative relative to that of the adopted configuration."""
 
@@ -50,7 +56,7 @@ def triggers(problem: Problem, record: JobRecord, seen: Watch, size: float | Non
     chosen_for = basis.size if basis is not None and basis.size is not None else _first_size(record)
     if chosen_for is not None and now is not None:
         change = math.log(now / chosen_for)
-        if abs(change) >= SIZE_CHANGE:
+        if abs(change) >= max(SIZE_CHANGE, SIZE_SPREADS * size_spread(record)):
             share = f"{math.exp(abs(change)) - 1:.0%}".replace("%", " %")
             found.append(Trigger("size", f"inputs are {share} {'larger' if change > 0 else 'smaller'} than they were"))
     if basis is not None and (changed := _price_change(problem, basis.usd_per_hour, row)):
@@ -60,11 +66,22 @@ def triggers(problem: Problem, record: JobRecord, seen: Watch, size: float | Non
         since = adopted_at(record)
         if sum(run.ended_s > since for run in record.runs) < UNSETTLED_RUNS:
             found.append(Trigger("unsettled", "the configuration was changed recently, and may not be the best yet"))
-    # A chance to be late is an estimate: where nothing else made runs longer, it has to be clear.
+    # A chance to be late is an estimate. Where nothing else surely made runs longer, it has to be clear, and an alarm or late runs have to
+    # bear it out.
     slower = any(one.kind in ("step", "drift", "size") for one in found)
-    bound = record.settings.late_chance * (1.0 if slower else CLEARLY_LATE)
+    bound = record.settings.late_chance
+    if not slower:
+        alarm = any(one.kind in ("step", "drift") and one.factor > 1 for one in seen.findings)
+        bound = CLEARLY_LATE * bound if alarm or _late_too_often(problem, record, seen) else math.inf
     urgent = [one for one in seen.findings if one.kind == "failures" or (one.kind == "late" and one.factor > bound)]
     return (*(Trigger(one.kind, _clause(one.text)) for one in urgent), *found)
+
+
+def _late_too_often(problem: Problem, record: JobRecord, seen: Watch) -> bool:
+    """Whether more of the last runs were late than luck explains: P(so many or more) with the allowed chance is small."""
+    deadline_s = min(problem.deadline_s, record.settings.deadline_s)
+    late = [one.seconds > deadline_s for one in seen.checks[-LATE_RUNS:]]
+    return sum(late) > 0 and float(bdtrc(sum(late) - 1, len(late), record.settings.late_chance)) < LATE_LUCK
 
 
 def _price_change(problem: Problem, before: Any, row: int) -> str:

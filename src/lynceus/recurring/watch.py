@@ -26,6 +26,8 @@ _TREND_RUNS, _AHEAD_RUNS = 20, 10
 """Runs over which the growth of inputs is measured, and how far it is followed."""
 _LEAST_TREND = 0.04
 """Growth of ln size over these runs that is no coincidence."""
+_SPREAD_RUNS, _SIZE_SPREAD = 60, 0.1
+"""Runs over which the spread of ln size is measured, and what it is taken for before there are `LEAST_RUNS`."""
 LEAST_RUNS = 10
 """Runs before a chance to be late is a finding."""
 _FAILURES = 2
@@ -226,3 +228,12 @@ def typical_size(record: JobRecord, size: float | None) -> float | None:
     """The size of inputs by now: the median of the last few, the next one included."""
     recent = [run.size for run in record.runs[-4:] if run.size is not None] + ([size] if size is not None else [])
     return float(np.median(recent)) if recent else None
+
+
+def size_spread(record: JobRecord) -> float:
+    """How much ln size varies from run to run, as a standard deviation; growth over many runs is no part of it."""
+    sizes = [run.size for run in record.runs[-_SPREAD_RUNS:] if run.size is not None]
+    if len(sizes) < LEAST_RUNS:
+        return _SIZE_SPREAD
+    # Half of all differences of two normal values are below 0.6745 · √2 standard deviations.
+    return float(np.median(np.abs(np.diff(np.log(sizes)))) / (0.6745 * math.sqrt(2)))
