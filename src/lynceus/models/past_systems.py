@@ -8,6 +8,7 @@ Shapes: j past jobs, q configurations, n runs of this job.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ def _past_logs(space: Space, history: tuple[PastJob, ...], needed: tuple[str, ..
 
 
 @dataclass(frozen=True)
-class PastModel:
+class PastModel(ABC):
     """Predicts this job from past ones, target by target; subclasses say how."""
 
     def __call__(self, state: State, seed: int) -> Prediction:
@@ -81,11 +82,11 @@ class PastModel:
         shape = (past - past.mean(axis=1, keepdims=True)).mean(axis=0) if len(past) else np.zeros(len(state.open))
         return level + shape, np.ones(len(state.open))
 
+    @abstractmethod
     def moments(
         self, space: Space, past: FloatArray, rows: IntArray, logs: FloatArray, seed: int
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and std of every row `[q]` from past jobs `[j, q]` and runs at `rows [n]`."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
