@@ -155,8 +155,8 @@ class LynceusSearcher(Searcher):
         if row is None:
             raise InputError(f"add_evaluated_point: {parameters} is not in the space; give one of its configurations.")
         if study.problem.kind == "metric":
-            raise NotImplementedError(
-                "The running time of an evaluated point is not known; use searcher.study.add_trial(…)."
+            raise InputError(
+                "add_evaluated_point: the value is a metric, so the running time is not known; use searcher.study.add_trial(…)."
             )
         seconds = value if study.problem.kind == "time" else float(study.problem.run_costs.seconds_at(value, row))  # type: ignore[arg-type]
         state = TrialState.FAIL if error else TrialState.TIMEOUT if pruned else TrialState.COMPLETE
