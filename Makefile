@@ -8,7 +8,7 @@ DEMO_STAMP := $(VENV)/.demo-installed
 SOURCES := pyproject.toml setup.py constraints.txt
 KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h src/lynceus/models/gaussian/*.c)
 
-.PHONY: airflow docs optuna-tools serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers wheel
+.PHONY: airflow dagster prefect pictures docs optuna-tools serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers wheel
 
 demo: $(DEMO_STAMP)
 	$(BIN)/lynceus demo
@@ -28,6 +28,29 @@ airflow: $(STAMP) .venv-airflow/.installed
 	test -d .venv-airflow || $(PYTHON) -m venv .venv-airflow
 	.venv-airflow/bin/pip install --quiet --disable-pip-version-check apache-airflow==3.3.2 -e .
 	touch $@
+
+# Prefect and Dagster in environments of their own, and their examples in them. Newer versions of FastAPI do not load the server of Prefect 3.8.
+prefect: $(STAMP) .venv-prefect/.installed
+	$(BIN)/pytest -m slow tests/examples/test_schedulers.py -k prefect
+
+.venv-prefect/.installed: $(SOURCES)
+	test -d .venv-prefect || $(PYTHON) -m venv .venv-prefect
+	.venv-prefect/bin/pip install --quiet --disable-pip-version-check prefect==3.8.8 fastapi==0.139.0 -e .
+	touch $@
+
+dagster: $(STAMP) .venv-dagster/.installed
+	$(BIN)/pytest -m slow tests/examples/test_schedulers.py -k dagster
+
+.venv-dagster/.installed: $(SOURCES)
+	test -d .venv-dagster || $(PYTHON) -m venv .venv-dagster
+	.venv-dagster/bin/pip install --quiet --disable-pip-version-check dagster==1.13.28 -e .
+	touch $@
+
+# Pictures of the terminal and of pages, and the outputs of notebooks, from what the program does today.
+pictures: $(STAMP) system
+	$(BIN)/python docs/terminal.py
+	$(BIN)/python docs/screenshots.py
+	$(BIN)/python docs/notebooks/execute.py
 
 # The documentation site, in build/site. A warning of Sphinx or a link that leads nowhere is an error.
 docs: .venv-docs/.installed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import lynceus
 from lynceus.analysis.progress import progress
 from lynceus.jobfile.run_folder import study_folder
 from lynceus.library.open_study import OpenStudy, open_record
@@ -23,6 +25,8 @@ from dashboards import WRITE, dashboard  # noqa: E402
 from pages import Site, sign_in  # noqa: E402
 from sample_studies import sample_study  # noqa: E402
 
+OWNER = "ana"
+"""Who has started the studies."""
 COLOURS = 256
 """Pages have few colours, so a palette makes the files small without a visible difference."""
 
@@ -94,6 +98,7 @@ def main() -> None:
     """Write all screenshots."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
+        os.environ["LYNCEUS_USER"] = OWNER
         one = create_studies(folder)
         with dashboard("sqlite:///studies.db", folder) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -115,6 +120,10 @@ def main() -> None:
             screenshot(open_page(browser, study, "#next-config", scheme="dark"), "dark", 1560)
             screenshot(open_page(browser, study, "#next-config", width=390), "phone", 1700)
             screenshot(open_page(browser, f"{server.url}/login", "form"), "login", 560)
+            client = lynceus.Client(server.url, WRITE)
+            for account, amount in ((f"owner:{OWNER}", "50 USD"), ("project:forecasts", "200 USD")):
+                client.set_budget(account, amount)
+            screenshot(open_page(browser, f"{server.url}/", "tr[data-account]"), "budgets", 420)
             browser.close()
 
 

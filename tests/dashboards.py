@@ -159,6 +159,7 @@ def served(
     write: str | None = WRITE,
     token: str | None = WRITE,
     proxies: tuple[str, ...] = (),
+    closed: bool = False,
 ) -> Iterator[Dashboard]:
     """A server in a thread: the same application and web server, without the seconds that a process takes to start."""
     from lynceus.server.access import Access
@@ -168,7 +169,7 @@ def served(
     from lynceus.server.serve import Server, listen
 
     trusted = TrustedProxies.parse(proxies)
-    app = create_app(storage, access=Access(read, write), folder=folder, proxies=trusted)
+    app = create_app(storage, access=Access(read, write, closed=closed), folder=folder, proxies=trusted)
     listening = listen("127.0.0.1", 0, Connections(1000, trusted.trusts))
     started = threading.Event()
     server = Server(app, listening, started=started.set)

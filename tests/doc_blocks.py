@@ -65,10 +65,12 @@ def steps(page: Path) -> list[Step]:
             name = re.match(r"# (\S+\.yaml)\n", block.text)
             assert name, f"{where}: the first line of a YAML block names its file, like '# job.yaml'"
             found.append(Step(block.line, file=name[1], text=block.text))
+        elif program := re.match(r"# (\S+\.py)\n", block.text):
+            found.append(Step(block.line, file=program[1], text=block.text))
         elif block.language == "python":
-            name = f"block-{block.line}.txt"
-            found.append(Step(block.line, file=name, text=block.text))
-            found.append(Step(block.line, f"python -m doctest {name}"))
+            session = f"block-{block.line}.txt"
+            found.append(Step(block.line, file=session, text=block.text))
+            found.append(Step(block.line, f"python -m doctest {session}"))
         else:
             raise AssertionError(
                 f"{where}: a block of '{block.language}' cannot be run; use sh, console, yaml or python"

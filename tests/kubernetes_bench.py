@@ -75,6 +75,8 @@ class FakeKubernetes:
     """Whether new Jobs are suspended, as Kueue's webhook does with Jobs that have a queue."""
     quota: str = ""
     """A sentence with which the quota refuses new Jobs."""
+    rights: set[tuple[str, str, str]] = field(default_factory=set)
+    """What requests would need of the authoriser: the group, the resource, the verb."""
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def kubeconfig(self, path: Path) -> Path:
@@ -273,6 +275,11 @@ def _handler(cluster: FakeKubernetes) -> type[BaseHTTPRequestHandler]:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 self.wfile.write(body)
 
+        def _needs(self, verb: str) -> None:
+            path = urlsplit(self.path).path
+            group, resource = ("batch", "jobs") if _JOBS.fullmatch(path) else ("", path.rpartition("/")[2])
+            cluster.rights.add((group, resource, verb))
+
         def _broken(self) -> bool:
             length = int(self.headers.get("Content-Length") or 0)
             self.body = self.rfile.read(length)
@@ -291,9 +298,11 @@ def _handler(cluster: FakeKubernetes) -> type[BaseHTTPRequestHandler]:
             return False
 
         def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            named = _JOBS.fullmatch(url.path)
+            self._needs("get" if named and named[2] else "list")
             if self._broken():
                 return
-            url = urlsplit(self.path)
             wanted = dict(one.split("=") for one in parse_qs(url.query).get("labelSelector", [""])[0].split(",") if one)
             kinds = (("JobList", _JOBS, lambda: cluster.jobs.values()),)
             with cluster.lock:
@@ -309,10 +318,12 @@ def _handler(cluster: FakeKubernetes) -> type[BaseHTTPRequestHandler]:
             self._answer(404, _status(404, url.path))
 
         def do_POST(self) -> None:
+            self._needs("create")
             if not self._broken() and (matched := _JOBS.fullmatch(urlsplit(self.path).path)):
                 self._answer(*cluster.create(matched[1], json.loads(self.body)))
 
         def do_DELETE(self) -> None:
+            self._needs("delete")
             if not self._broken() and (matched := _JOBS.fullmatch(urlsplit(self.path).path)):
                 self._answer(*cluster.delete(matched[2]))
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -64,6 +65,15 @@ class Bench:
 
     def output(self, stream: str = "stdout", number: int = 0) -> bytes:
         return read_output(str(self.root / "study-id" / str(number) / stream))
+
+
+MakeBench = Callable[..., Bench]
+"""The fixture `bench`."""
+
+
+def python(code: str) -> tuple[str, ...]:
+    """A command that runs some code, without modules of the site."""
+    return (sys.executable, "-I", "-S", "-c", code)
 
 
 def eventually(happened: Callable[[], object]) -> None:

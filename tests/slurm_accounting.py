@@ -18,7 +18,9 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=localhost
 AccountingStoragePort={port}
 AccountingStoragePass={folder}/munge.sock
-AccountingStorageEnforce=associations,limits,qos"""
+AccountingStorageEnforce=associations,limits,qos
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=1"""
 _DAEMON = """\
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.sock

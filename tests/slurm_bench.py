@@ -54,7 +54,6 @@ PreemptMode=CANCEL
 JobRequeue=0
 JobSubmitPlugins=lua
 {accounting}
-JobAcctGatherType=jobacct_gather/none
 {nodes}
 PartitionName=main Nodes=cheap[1-2],fast[1-2] Default=YES MaxTime=INFINITE PreemptMode=OFF State=UP
 PartitionName=small Nodes=cheap[1-2] MaxTime=INFINITE MaxNodes=1 PreemptMode=OFF State=UP
@@ -95,7 +94,7 @@ class SlurmBench:
     folder: Path
     more: str = ""
     """Further lines of the configuration."""
-    accounting: str = "AccountingStorageType=accounting_storage/none"
+    accounting: str = "AccountingStorageType=accounting_storage/none\nJobAcctGatherType=jobacct_gather/none"
     """The accounting of the controller, as lines of the configuration."""
 
     def __post_init__(self) -> None:
@@ -234,6 +233,22 @@ def _is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def processes_of(job: str, *, with_slurm: bool = True) -> list[int]:
+    """The processes of a job, with those of Slurm that look after it."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            environ, line = (path / "environ").read_bytes().split(b"\0"), (path / "cmdline").read_bytes()
+        except OSError:
+            continue
+        is_slurm = line.startswith(b"slurmstepd: [")
+        if (f"SLURM_JOB_ID={job}".encode() in environ and not is_slurm) or (
+            with_slurm and line.startswith(f"slurmstepd: [{job}.".encode())
+        ):
+            found.append(int(path.name))
+    return found
 
 
 @contextlib.contextmanager

@@ -6,12 +6,14 @@ pages of the site (changelog, examples …) or plain names of files.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 HERE = Path(__file__).parent
 DOCS, ROOT = HERE.parent, HERE.parents[1]
@@ -38,6 +40,7 @@ def stage(source: Path) -> None:
     shutil.copytree(DOCS, source, ignore=shutil.ignore_patterns("__pycache__", "*.py", "site", ".lynceus"))
     shutil.copytree(HERE / "static", source / "static")
     shutil.copytree(HERE / "templates", source / "templates")
+    shutil.copy(ROOT / "src" / "lynceus" / "server" / "static" / "icon.svg", source / "static")
     shutil.copy(HERE / "conf.py", source)
     write(source)
     for page in sorted(source.glob("*.md")):
@@ -67,6 +70,10 @@ def relinked(text: str, place: Path, inside: Path) -> str:
         )
         if page is None:
             return shown if "`" in shown else f"{shown} (`{name}`)"
+        if page.endswith(".py"):
+            return shown if "`" in shown else f"{shown} (`{name}`)"
+        if shown == path:
+            shown = first_heading(target).partition(":")[0]  # here people read titles, not names of files
         up = "../" * (len(inside.parts) - 1)
         if anchor and f'<a id="{anchor}">' in target.read_text(encoding="utf-8"):  # Sphinx knows headings only
             return f'<a href="{up}{Path(page).with_suffix(".html")}#{anchor}">{shown}</a>'
@@ -84,6 +91,9 @@ def build(folder: Path) -> Path:
     stage(work)
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", str(folder / ".cache")]
     subprocess.run([*command, str(work), str(folder / __version__)], check=True)
+    shutil.rmtree(folder / "jupyter_execute", ignore_errors=True)  # copies of the pictures of notebooks
+    if lost := broken(folder / __version__):
+        raise SystemExit("These links lead nowhere:\n" + "\n".join(lost))
     versions = sorted((path.name for path in folder.iterdir() if (path / "index.html").is_file()), reverse=True)
     (folder / "versions.json").write_text(json.dumps(versions), encoding="utf-8")
     start = f"{__version__}/index.html"
@@ -97,6 +107,22 @@ def build(folder: Path) -> Path:
     )
     (folder / __version__ / "llms.txt").write_text(f"# Lynceus {__version__}\n\n{pages}\n", encoding="utf-8")
     return folder / __version__ / "index.html"
+
+
+def broken(site: Path) -> list[str]:
+    """What the finished pages link to and show that is not there: files, and places in pages."""
+    pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    places = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
+    found = []
+    for path, text in pages.items():
+        for link in dict.fromkeys(re.findall(r'\b(?:href|src)="([^"]*)"', text)):
+            if re.match(r"[a-z]+:|//", link):
+                continue
+            name, _, place = html.unescape(link).partition("#")
+            target = (path.parent / unquote(name.partition("?")[0])).resolve() if name else path
+            if not target.exists() or (place and target in places and unquote(place) not in places[target]):
+                found.append(f"{path.relative_to(site)}: {link}")
+    return found
 
 
 def first_heading(page: Path) -> str:

@@ -7,8 +7,9 @@ author = "The Lynceus authors"
 copyright = "The Lynceus authors, Apache-2.0"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx_copybutton"]
-source_suffix = {".md": "markdown"}
+extensions = ["myst_nb", "sphinx_copybutton"]  # myst_nb reads plain pages, too
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+nb_execution_mode = "off"  # notebooks have their outputs, and a test that these are right
 exclude_patterns = ["site"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist", "colon_fence"]
@@ -20,6 +21,7 @@ suppress_warnings = ["myst.header"]  # pages of results begin sections at severa
 html_theme = "furo"
 html_title = f"Lynceus {version}"
 html_static_path = ["static"]
+html_favicon = "static/icon.svg"
 html_css_files = ["site.css"]
 html_js_files = ["versions.js"]
 templates_path = ["templates"]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import typer
 
 import lynceus
+from lynceus.cli import exit_codes
 from lynceus.cli.app import app
 from lynceus.jobfile.json_schema import job_schema
 
@@ -35,13 +38,21 @@ def _cell(text: object) -> str:
 
 def _cli() -> Iterator[str]:
     yield "# Command line\n\n`lynceus COMMAND --help` shows the same in a terminal.\n"
-    yield "Exit codes: 0 success, 2 a mistake in an argument or a file,"
-    yield "3 no configuration is known to meet every constraint, 4 a machine, an executor or a database failed, 130 interrupted.\n"
+    yield "| exit code | meaning |\n|---|---|\n| 0 | Success. |"
+    yield from (f"| {code} | {_cell(meaning)} |" for code, meaning in _exit_codes())
     root = typer.main.get_command(app)
     for name, command in sorted(root.commands.items()):  # type: ignore[attr-defined]
         yield from _command(f"lynceus {name}", command)
         for sub, nested in sorted(getattr(command, "commands", {}).items()):
             yield from _command(f"lynceus {name} {sub}", nested)
+
+
+def _exit_codes() -> Iterator[tuple[int, str]]:
+    """Each code with the text below it."""
+    body = ast.parse(Path(exit_codes.__file__).read_text(encoding="utf-8")).body
+    for given, text in pairwise(body):
+        if isinstance(given, ast.Assign) and isinstance(text, ast.Expr):
+            yield ast.literal_eval(given.value), ast.literal_eval(text.value)
 
 
 def _command(path: str, command: Any) -> Iterator[str]:
@@ -67,7 +78,7 @@ def _placeholder(argument: Any) -> str:
 
 
 def _default(value: object) -> str:
-    if value is None or value is False or value in ([], ()) or callable(value):
+    if value is None or value is False or value in ("", [], ()) or callable(value):
         return ""
     return f"`{_cell(getattr(value, 'value', value))}`"
 
@@ -167,17 +178,29 @@ def _http() -> Iterator[str]:
     document = create_app("sqlite://").openapi()
     yield "# HTTP API\n"
     yield "[The HTTP API](../api.md) explains tokens, idempotency and errors. The same as OpenAPI: `GET /api/v1/openapi.json`.\n"
+    operations = [one for verbs in document["paths"].values() for one in verbs.values()]
+    shared = set.intersection(*(set(_answers(one)) for one in operations))
+    yield "Every operation may also answer:\n\n| status | meaning |\n|---|---|"
+    yield from (f"| {code} | {meaning} |" for code, meaning in sorted(shared))
     for path, verbs in document["paths"].items():
         for verb, operation in verbs.items():
             yield f"\n## {verb.upper()} {path}\n\n{operation.get('summary', '')}\n\n{operation.get('description', '')}\n"
+            if role := operation.get("x-role"):
+                yield f"Role: {role}.\n"
             if operation.get("parameters"):
                 yield "| parameter | in | meaning |\n|---|---|---|"
                 for one in operation["parameters"]:
                     yield f"| `{one['name']}` | {one['in']} | {_cell(one.get('description', ''))} |"
-            answers = ", ".join(
-                f"{code} {_cell(answer.get('description', ''))}" for code, answer in operation["responses"].items()
-            )
-            yield f"\nAnswers: {answers}.\n"
+            own = [f"{code} {meaning}" for code, meaning in _answers(operation) if (code, meaning) not in shared]
+            yield f"\nAnswers: {', '.join(own)}.\n"
+
+
+def _answers(operation: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Each status code with its meaning."""
+    return [
+        (code, _cell(answer.get("description", "")).replace("Successful Response", "success"))
+        for code, answer in operation["responses"].items()
+    ]
 
 
 def write(folder: Path) -> None:

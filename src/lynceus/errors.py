@@ -6,17 +6,51 @@
      └── InfrastructureError   a machine, an executor or a database did not do its part        (exit code 4)
           └── StorageOutageError    a database server does not answer, and may again
 
-Every message is one sentence: what was given, what was expected, what to do.
+Every message is one sentence: what was given, what was expected, what to do. Where a page of the documentation says more, `see` names
+it, and the command line and the API show it after the sentence.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from lynceus.version import DISTRIBUTION
 
 
 class LynceusError(Exception):
     """Any error that Lynceus raises on purpose."""
+
+    see: str | None = None
+    """The page of docs/ that explains it, perhaps with a section: `job-file.md#savings`; None for none."""
+
+
+@contextmanager
+def explained_in(page: str) -> Iterator[None]:
+    """Let errors that are raised inside name a page of docs/, unless they name one already.
+
+    >>> with explained_in("replay.md#your-own-table"):
+    ...     raise InputError("the table is empty.")
+    Traceback (most recent call last):
+        ...
+    lynceus.errors.InputError: the table is empty.
+    """
+    try:
+        yield
+    except LynceusError as error:
+        if error.see is None:
+            error.see = page
+        raise
+
+
+def page_address(page: str) -> str:
+    """Where a page is read: on the site whose address is in LYNCEUS_DOCS, otherwise among the files of the project.
+
+    >>> page_address("job-file.md#savings")
+    'docs/job-file.md#savings'
+    """
+    site = os.environ.get("LYNCEUS_DOCS", "").rstrip("/")
+    return f"{site}/{page.replace('.md', '.html', 1)}" if site else f"docs/{page}"
 
 
 class InputError(LynceusError):
@@ -72,6 +106,8 @@ class InfrastructureError(LynceusError):
 
 class StorageOutageError(InfrastructureError):
     """A database server cannot be reached. What was written is safe, and the same call may succeed later."""
+
+    see = "durability.md#when-something-does-not-answer"
 
 
 def shown(value: object) -> str:

@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from lynceus.errors import InputError
 from lynceus.executors.simulation import World
 from lynceus.policy.policy_file import compose
-from lynceus.replay.job import ReplayJob, load_job
+from lynceus.replay.job import ReplayJob, RowSample, load_job
 from lynceus.replay.run import Replay, Until, replay
 from lynceus_lab.experiment_file import OptionsSpec, WorldSpec
 from lynceus_lab.fingerprint import code_fingerprint, provenance
@@ -85,7 +86,7 @@ class Done:
 def run_cell(cell: Cell) -> Done:
     """Run a cell. Apart from decision times, the result depends only on the cell."""
     setting, began = cell.setting, time.perf_counter()
-    job = limited(loaded(setting.job, setting.options), setting.trials)
+    job = limited(job_of(cell), setting.trials)
     made = provenance()
     if setting.peer is not None:
         peer = peer_named(setting.peer)
@@ -104,8 +105,25 @@ def run_cell(cell: Cell) -> Done:
     return Done(cell, done, time.perf_counter() - began, made)
 
 
+_DRAWS = 100
+"""Samples of rows that are tried until one keeps the limits of the job."""
+
+
+def job_of(cell: Cell) -> ReplayJob:
+    """The job that a cell replays. Where options ask for a share of the rows, each seed draws its own, with a feasible row among them."""
+    setting = cell.setting
+    if setting.options.rows is None:
+        return loaded(setting.job, setting.options)
+    for draw in range(_DRAWS):
+        try:
+            return loaded(setting.job, setting.options, RowSample(setting.options.rows, _DRAWS * cell.seed + draw))
+        except InputError:  # no row that was drawn keeps the limits
+            continue
+    raise InputError(f"{setting.job}: no {setting.options.rows:.0%} of its rows keep its limits; give a larger share.")
+
+
 @lru_cache(maxsize=64)
-def loaded(job: str, options: OptionsSpec) -> ReplayJob:
+def loaded(job: str, options: OptionsSpec, rows: RowSample | None = None) -> ReplayJob:
     """A job with options; cached, because hundreds of cells share it."""
     deadline, budget = options.deadline, options.budget
     return load_job(
@@ -116,6 +134,7 @@ def loaded(job: str, options: OptionsSpec) -> ReplayJob:
         budget_means=None if budget is None else budget.means,
         where=options.where,
         history=options.history,
+        rows=rows,
         price=options.price,
         objective=options.objective,
         time=options.time,

@@ -22,6 +22,8 @@ FEWEST = 30
 """With fewer seeds, a verdict is preliminary."""
 HEADLINE = 100
 """With fewer seeds, their number is shown beside the verdict."""
+GOAL = "our goal"
+"""The published value of a claim of our own."""
 
 
 class Verdict(enum.StrEnum):
@@ -33,7 +35,19 @@ class Verdict(enum.StrEnum):
     UNCLEAR = "not clear: the interval contains the bound"
     REFUTED = "size refuted, direction open"
     FAILS = "does not hold"
+    ELSEWHERE = "not reproduced, in another set-up"
     UNMEASURED = "not measured"
+
+
+def in_setup(verdict: str, published: str, differs: Sequence[str]) -> str:
+    """A published claim can only be refuted in its own set-up; in another one it is not reproduced.
+
+    >>> in_setup("does not hold", "2×", ["price"])
+    'not reproduced, in another set-up'
+    """
+    if verdict not in (Verdict.FAILS, Verdict.ELSEWHERE):
+        return verdict
+    return str(Verdict.ELSEWHERE if differs and published != GOAL else Verdict.FAILS)
 
 
 @dataclass(frozen=True)

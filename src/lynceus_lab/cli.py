@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,10 +11,11 @@ import typer
 
 from lynceus.errors import InfrastructureError, InputError
 from lynceus_lab.lives_cli import lives
+from lynceus_lab.progress import progress
 
 if TYPE_CHECKING:
     from lynceus.replay.run import Until
-    from lynceus_lab.cell import Cell, Done
+    from lynceus_lab.cell import Cell
     from lynceus_lab.engines import Crashed
     from lynceus_lab.experiment import Experiment
     from lynceus_lab.trace_store import Store
@@ -25,8 +24,6 @@ STORE = Path(".lynceus/lab")
 """The default folder of traces."""
 _FEW_SEEDS = 2
 """Seeds of `--quick` for an experiment that is not part of the quick set."""
-_EVERY_S = 30.0
-"""Seconds between two lines of progress where there is no terminal."""
 
 lab = typer.Typer(
     name="lab",
@@ -39,7 +36,10 @@ lab.add_typer(lives)
 Names = Annotated[list[str] | None, typer.Argument(help="Shipped experiments (see 'lynceus lab list') or YAML files.")]
 Variants = Annotated[
     list[str] | None,
-    typer.Option("--variant", help="Only this variant (its first name, such as a budget); may be repeated."),
+    typer.Option(
+        "--variant",
+        help="Only this variant, by its whole name or the first one, such as a budget; may be repeated.",
+    ),
 ]
 StoreFolder = Annotated[Path, typer.Option("--store", help="The folder of traces.")]
 
@@ -102,7 +102,7 @@ def run(
         raise InputError(f"--variant: no experiment has the variant {' or '.join(variant or [])}; its file lists them.")
     kept, how = Store(store), engine_named(engine, workers)
     missing = len(kept.missing(cells))
-    with _progress(missing) as report:
+    with progress(missing) as report:
         ran = run_cells(cells, how, kept, report)
     typer.echo(
         f"{ran.asked:,} cells: {ran.found:,} were there already, {ran.made:,} were run now, {len(ran.crashed)} crashed."
@@ -148,42 +148,6 @@ def _check_labels(labels: list[str], experiments: list[Experiment]) -> None:
     for label in labels:
         if label not in known:
             raise InputError(f"--policy: none of the experiments has a policy {label!r}{hint(label, known)}")
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[Done | Crashed], None]]:
-    """A progress bar on a terminal, occasional lines elsewhere; both on stderr."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _lines(total)
-        return
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda result: bar.update(
-            task, advance=1, description=f"{result.cell.setting.job}, seed {result.cell.seed}"
-        )
-
-
-def _lines(total: int) -> Callable[[Done | Crashed], None]:
-    from lynceus.problem.units import format_duration
-
-    began = last = time.monotonic()
-    count = 0
-
-    def report(result: Done | Crashed) -> None:
-        nonlocal last, count
-        count += 1
-        now = time.monotonic()
-        if now - last >= _EVERY_S or count == total:
-            last = now
-            left = format_duration(round((now - began) / count * (total - count)))
-            typer.echo(f"{count:,} of {total:,} cells, about {left} left", err=True)
-
-    return report
 
 
 @lab.command("verify")
@@ -232,6 +196,7 @@ def report(
 
     Experiments without traces keep their stored summaries.
     """
+    from lynceus_lab.changes_page import read_edition
     from lynceus_lab.experiment import shipped_experiments
     from lynceus_lab.report import read_summaries, write_pages, write_summaries
     from lynceus_lab.trace_store import Store
@@ -240,7 +205,7 @@ def report(
     written = write_summaries(experiments, Store(store), summaries)
     overview = page or out / "results.md"
     found = read_summaries(summaries, list(shipped_experiments()))
-    write_pages(found, out, overview, ("png", "svg") if svg else ("png",))
+    write_pages(found, out, overview, ("png", "svg") if svg else ("png",), edition=read_edition(summaries))
     typer.echo(
         f"{len(written)} summaries written to {summaries}, {len(found)} pages to {out}; all claims are in {overview}."
     )
@@ -300,6 +265,10 @@ def families(
         bool,
         typer.Option("--any-code", help="Also use results of other versions of the code, and do not run them again."),
     ] = False,
+    rows: Annotated[
+        float,
+        typer.Option(min=0.01, max=1.0, help="The share of a table's rows that each seed draws: jobs nobody has seen."),
+    ] = 1.0,
 ) -> None:
     """Compare variants of a policy on families of jobs, and score each family with the variant that the others choose."""
     from lynceus_lab.engines import engine_named
@@ -313,11 +282,11 @@ def families(
     if until not in ("end", f"{LEVEL:g}"):
         raise InputError(f"--until: got {until!r}; choose {LEVEL:g} or end.")
     ends: Until = "end" if until == "end" else LEVEL
-    declared = load_families(file or SHIPPED, _names(only), _names(policies), variants_only=until == "end")
+    declared = load_families(file or SHIPPED, _names(only), _names(policies), variants_only=until == "end", rows=rows)
     results = ResultFile(store)
     if run:
         engine = engine_named("local", workers)
-        ran = run_missing(declared, range(seeds), ends, engine, results, any_code=any_code, watch=_progress)
+        ran = run_missing(declared, range(seeds), ends, engine, results, any_code=any_code, watch=progress)
         _raise_crash(ran.crashed)
         typer.echo(f"{ran.asked:,} replays: {ran.found:,} were there already, {ran.made:,} were run now.", err=True)
     found = evaluated(declared, range(seeds), ends, results.read(), any_code=any_code)
@@ -358,7 +327,7 @@ def _run_stored(cells: Sequence[Cell], store: Store, workers: int) -> None:
     from lynceus_lab.campaign import run_cells
     from lynceus_lab.engines import engine_named
 
-    with _progress(len(store.missing(cells))) as report:
+    with progress(len(store.missing(cells))) as report:
         ran = run_cells(cells, engine_named("local", workers), store, report)
     _raise_crash(ran.crashed)
 

@@ -76,7 +76,7 @@ class Experiment:
         return range(first, first + (count if own is None else min(count, own)))
 
     def cells(self, seeds: int | None = None, policies: Sequence[str] = (), variants: Sequence[str] = ()) -> list[Cell]:
-        """All cells, or those of some policies and of variants with these first names.
+        """All cells, or those of some policies and of variants with these names, whole (`15, n machines`) or the first one (`15`).
 
         Seed by seed, so that an interrupted campaign has the same seeds of all policies.
         """
@@ -87,7 +87,7 @@ class Experiment:
             for place, setting in self.settings.items()
             if seed in self.seeds(place.policy, seeds)
             and (not policies or place.policy in policies)
-            and (not variants or place.variant.split(", ")[0] in variants)
+            and (not variants or place.variant in variants or place.variant.split(", ")[0] in variants)
         ]
 
 
@@ -112,6 +112,7 @@ def load_experiment(name: str | Path) -> Experiment:
     _check_names(document, experiment)
     for place, claim in enumerate(spec.claims):
         _check_claim(document, claim, place)
+        _check_differs(document, spec, place)
     return experiment
 
 
@@ -258,6 +259,16 @@ def _check_claim(document: Document, claim: ClaimSpec, place: int) -> None:
         raise InputError(
             f"{document.at(*at, 'measure', 'fact')}: there is no fact {measure.fact!r}{hint(measure.fact, FACTS)}"
         )
+
+
+def _check_differs(document: Document, spec: ExperimentSpec, place: int) -> None:
+    """Refuse a claim that names an aspect in which the set-ups do not differ."""
+    known = [aspect for aspect, text in spec.setup.items() if not isinstance(text, str)]
+    for aspect in spec.claims[place].differs or ():
+        if aspect not in known:
+            raise InputError(
+                f"{document.at('claims', place, 'differs')}: the set-up has no aspect {aspect!r} that differs{hint(aspect, known)}"
+            )
 
 
 def _check_condition(text: str, where: str) -> None:

@@ -39,6 +39,8 @@ class OptionsSpec(Section):
     """Columns that identify a deployment: of runs in a row on the same one, only the first boots."""
     history: tuple[str, ...] | None = Field(default=None, strict=False)
     """Other replay jobs whose whole tables a policy may learn from."""
+    rows: Annotated[float, Field(gt=0, le=1)] | None = None
+    """A share of the table's rows, drawn anew for each seed."""
 
 
 class WorldSpec(Section):
@@ -140,6 +142,15 @@ class ClaimSpec(Section):
     """A weaker condition: the same effect, of any size."""
     note: str = ""
     """An explanation with evidence, for readers of the results page."""
+    differs: list[str] | None = None
+    """Aspects of `setup` in which this claim's set-up differs from the paper's; None: all that differ in the experiment."""
+
+
+class AspectSpec(Section):
+    """One aspect of a set-up, such as the price, where the paper's and ours differ."""
+
+    paper: str
+    here: str
 
 
 class FigureSpec(Section):
@@ -181,10 +192,8 @@ class ExperimentSpec(Section):
     readings: dict[str, OptionsSpec] = Field(default_factory=dict)
     """Named readings of what the paper leaves open, such as a price, on top of the variants. Claims are judged under the first one and
     shown under all."""
-    paper: str = ""
-    """The paper's setting: start, prices, deadline, seeds, metric."""
-    here: str = ""
-    """Where ours differs, and why; empty: nowhere."""
+    setup: dict[str, str | AspectSpec] = Field(default_factory=dict)
+    """The paper's set-up and ours, aspect by aspect (seeds, start, deadline, price, metric, …); one text where they are equal."""
     policies: dict[str, str | ArmSpec] = Field(default_factory=dict)
     """Label → preset or details; empty: only properties of the tables."""
     baseline: str | None = None

@@ -10,7 +10,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -72,6 +72,8 @@ class Case:
     """Such as `scout/join_bigdata_spark`; the same on every machine."""
     deadline: str
     """The quantile of the times, or `as given`."""
+    rows: float = 1.0
+    """The share of the table's rows that each seed draws."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,10 @@ class Source:
     job: str
     """The name of a shipped job, or the path of its file."""
     options: OptionsSpec
+
+    def with_rows(self, share: float) -> Source:
+        """The same job, of whose rows each seed draws a share."""
+        return Source(self.job, self.options.model_copy(update={"rows": share}))
 
 
 @dataclass(frozen=True)
@@ -106,11 +112,17 @@ class Families:
 
 
 def load_families(
-    path: Path = SHIPPED, families: Sequence[str] = (), policies: Sequence[str] = (), *, variants_only: bool = False
+    path: Path = SHIPPED,
+    families: Sequence[str] = (),
+    policies: Sequence[str] = (),
+    *,
+    variants_only: bool = False,
+    rows: float = 1.0,
 ) -> Families:
     """Families and policies from a file, by default the one that ships with the lab; all of them, or those that are named.
 
     The baseline is always among the policies, unless only variants are wanted: stopping rules are compared with each other.
+    With `rows` below 1, each seed replays a random share of the rows of a table.
     """
     document = Document.read(path)
     spec = document.check(FamiliesSpec)
@@ -122,6 +134,8 @@ def load_families(
     for name, family in spec.families.items():
         if not families or name in families:
             cases |= _cases(name, family, path.parent, document.at("families", name, "jobs"))
+    if rows < 1.0:
+        cases = {replace(case, rows=rows): source.with_rows(rows) for case, source in cases.items()}
     wanted = set(policies or (spec.variants if variants_only else arms)) | (set() if variants_only else {baseline})
     texts = {label: variant_text(arm, where) for label, (arm, where) in arms.items() if label in wanted}
     rivals, variants = (tuple(label for label in group if label in texts) for group in (spec.rivals, spec.variants))

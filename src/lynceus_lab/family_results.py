@@ -17,7 +17,7 @@ from typing import Any
 
 from lynceus.errors import InputError
 from lynceus.replay.run import Until
-from lynceus_lab.cell import Cell, Done, loaded
+from lynceus_lab.cell import Cell, Done, job_of
 from lynceus_lab.families_file import Case, policy_hash
 from lynceus_lab.measures import FUTURE_RUNS, final_cno
 
@@ -72,8 +72,8 @@ def key_of(case: Case, cell: Cell) -> Key:
 
 def result_of(case: Case, done: Done) -> Result:
     """The numbers of a replay that has run."""
-    setting, replay = done.cell.setting, done.replay
-    unit = loaded(setting.job, setting.options).optimum.cost_usd
+    replay = done.replay
+    unit = job_of(done.cell).optimum.cost_usd
     return Result(
         key_of(case, done.cell),
         replay.reached(LEVEL).usd / unit,
@@ -138,7 +138,7 @@ class ResultFile:
 
 
 def _result(line: Mapping[str, Any]) -> Result:
-    case = Case(line["family"], line["job"], line["deadline"])
+    case = Case(line["family"], line["job"], line["deadline"], line.get("rows", 1.0))
     return Result(
         Key(line["policy"], case, line["seed"], line["until"], line["code"]),
         float(line["money"]),

@@ -69,13 +69,25 @@ def scores(numbers: Numbers, baseline: str, statistics: tuple[Statistic, Statist
         by_case: dict[Case, Score] = {}
         for case, values in of_policy.items():
             if case in places:
-                pair = [log_ratio(values, below[case], name, place=places[case]) for name in statistics]
+                ours, theirs = _comparable(case, values, below[case])
+                pair = [log_ratio(ours, theirs, name, place=places[case]) for name in statistics]
                 known = [one for one in pair if one is not None]
                 if len(known) == len(pair):
                     logs, draws = np.array([one.log for one in known]), np.stack([one.draws for one in known])
                     by_case[case] = Score(logs, draws, min(one.seeds for one in known))
         found[label] = by_case
     return found
+
+
+def _comparable(case: Case, values: BySeed, baseline: BySeed) -> tuple[BySeed, BySeed]:
+    """Numbers whose quantiles over seeds are compared. Where each seed has rows of its own, it is a job of its own: its ratio counts, and
+    is 1 where neither reached the level."""
+    if case.rows == 1.0:
+        return values, baseline
+    both = values.keys() & baseline.keys()
+    undecided = {seed for seed in both if np.isinf(values[seed]) and np.isinf(baseline[seed])}
+    ratios = {seed: 1.0 if seed in undecided else values[seed] / baseline[seed] for seed in both}
+    return ratios, dict.fromkeys(both, 1.0)
 
 
 def mean_of(parts: Iterable[Score]) -> Score | None:

@@ -9,12 +9,13 @@ from typing import Any
 
 from lynceus.errors import InputError
 from lynceus.replay.tables import data_folder
+from lynceus_lab.changes_page import Edition, changes_page
 from lynceus_lab.experiment import Experiment
 from lynceus_lab.experiment_page import as_csv, experiment_page
 from lynceus_lab.figures import draw
-from lynceus_lab.results_page import results_page
+from lynceus_lab.results_page import beyond_page, results_page
 from lynceus_lab.summary import summarise, worth_showing
-from lynceus_lab.summary_merge import merged
+from lynceus_lab.summary_merge import merged, retold, settled
 from lynceus_lab.trace_store import Store
 
 _FIELDS = (
@@ -25,8 +26,8 @@ _FIELDS = (
 
 
 def write_summaries(experiments: Sequence[Experiment], store: Store, folder: Path) -> list[Path]:
-    """A JSON and a CSV file per experiment that was run; an older summary of the others stays as it is, and so does what it has of more
-    seeds."""
+    """A JSON and a CSV file per experiment that was run; an older summary of the others stays, with the texts of the experiment's file, and
+    so does what it has of more seeds."""
     make_folder(folder, "--summaries")
     written = []
     for experiment in experiments:
@@ -37,9 +38,12 @@ def write_summaries(experiments: Sequence[Experiment], store: Store, folder: Pat
             if data_folder() is None and path.is_file():  # the summary needs the tables, and they are not here
                 continue
             raise
+        stored = _read(path) if path.is_file() else None
         if experiment.settings and not summary["table"]:
+            if stored is not None:
+                path.write_text(as_json(settled(retold(stored, summary))), encoding="utf-8")
             continue
-        summary = merged(summary, _read(path) if path.is_file() else None)
+        summary = settled(merged(summary, stored))
         path.write_text(as_json(summary), encoding="utf-8")
         if summary["table"]:
             path.with_suffix(".csv").write_text(as_csv(summary), encoding="utf-8")
@@ -57,15 +61,25 @@ def as_json(summary: dict[str, Any]) -> str:
 
 
 def write_pages(
-    summaries: Sequence[dict[str, Any]], folder: Path, overview: Path, formats: tuple[str, ...] = ("png", "svg")
+    summaries: Sequence[dict[str, Any]],
+    folder: Path,
+    overview: Path,
+    formats: tuple[str, ...] = ("png", "svg"),
+    *,
+    edition: Edition | None = None,
 ) -> None:
-    """The overview of all claims, and in `folder` one page per experiment with its figures."""
+    """The overview of the papers' claims, beside it what goes beyond them and what changed since the last edition, and in `folder` one page
+    per experiment with its figures."""
     make_folder(folder, "--out")
     make_folder(overview.parent, "--page")
     for summary in summaries:
         figures = [path.name for path in draw(summary, folder, formats)]
         (folder / f"{summary['name']}.md").write_text(experiment_page(summary, figures), encoding="utf-8")
     overview.write_text(results_page(summaries), encoding="utf-8")
+    overview.with_name(f"{overview.stem}-beyond.md").write_text(beyond_page(summaries), encoding="utf-8")
+    if edition:
+        page = changes_page(summaries, edition)
+        overview.with_name(f"{overview.stem}-changes.md").write_text(page, encoding="utf-8")
 
 
 def read_summaries(folder: Path, order: Sequence[str] = ()) -> list[dict[str, Any]]:

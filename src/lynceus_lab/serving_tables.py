@@ -12,7 +12,6 @@ from lynceus_lab.markdown import header, interval, number, row
 from lynceus_lab.serving import AS_METRIC, EQUAL_MONEY, OURS, RIVALS, WARM, Money, Task, median
 
 _DRAWS = 1000
-Ratios = Mapping[Task, float]
 
 
 def best_rival(money: Money, task: Task) -> str:

@@ -97,9 +97,7 @@ def summarise(experiment: Experiment, store: Store) -> dict[str, Any]:
         "table": [_row(evidence, place) for place in experiment.settings if evidence.kept(place)],
         "across": _across(evidence),
         "degraded": _degraded(evidence),
-        "paper": spec.paper,
-        "here": spec.here,
-        "readings": list(spec.readings),
+        "setup": _setup(spec),
         "claims": [_claim(readings, experiment) for readings in _judged(evidence)],
         "curves": [
             {"title": figure.title, "kind": figure.kind, "log": figure.log, "panels": panels_of(evidence, figure)}
@@ -263,14 +261,38 @@ def _claim(readings: dict[str, Judged], experiment: Experiment) -> dict[str, Any
         "says": claim.says,
         "published": claim.published,
         **_found(judged),
-        "seeds": 0 if found is None else found.seeds,
+        "seeds": _seeds(judged),
         "jobs": 0 if found is None else found.jobs,
         "undecided": 0 if found is None else found.undecided,
         "measured": claim.measure.kind,
         "setting": _setting(claim, experiment),
         "note": claim.note,
-        "readings": {name: _found(one) for name, one in readings.items()} if len(readings) > 1 else {},
+        "differs": _differing(claim, experiment.spec),
+        "readings": {name: _found(one) | {"seeds": _seeds(one)} for name, one in readings.items()}
+        if len(readings) > 1
+        else {},
     }
+
+
+def _seeds(judged: Judged) -> int:
+    return 0 if judged.found is None else judged.found.seeds
+
+
+def _setup(spec: ExperimentSpec) -> list[list[str]]:
+    """Aspect, the paper's and ours."""
+    return [
+        [aspect, *((text, text) if isinstance(text, str) else (text.paper, text.here))]
+        for aspect, text in spec.setup.items()
+    ]
+
+
+def _differing(claim: ClaimSpec, spec: ExperimentSpec) -> list[str]:
+    """Aspects in which a claim's set-up differs from the paper's; the number of seeds has a column of its own."""
+    return [
+        aspect
+        for aspect, text in spec.setup.items()
+        if not isinstance(text, str) and aspect != "seeds" and (claim.differs is None or aspect in claim.differs)
+    ]
 
 
 def _setting(claim: ClaimSpec, experiment: Experiment) -> str:
@@ -284,11 +306,11 @@ def _setting(claim: ClaimSpec, experiment: Experiment) -> str:
 def _found(judged: Judged) -> dict[str, Any]:
     """Our number, the verdict, and what tells more about either."""
     found, distances = judged.found, judged.distances
-    parts = None if found is None or found.parts is None else found.parts
+    parts = None if found is None else _hidden_parts(found)
     return {
         "ours": None if found is None else _numbers(found),
         "verdict": str(judged.verdict),
-        **({"parts": [written(part) for part in parts]} if parts and not all(map(math.isfinite, parts)) else {}),
+        **({"parts": [written(part) for part in parts]} if parts else {}),
         **(
             {
                 "found": distances.found,
@@ -300,6 +322,13 @@ def _found(judged: Judged) -> dict[str, Any]:
             else {}
         ),
     }
+
+
+def _hidden_parts(found: Estimate) -> tuple[float, float] | None:
+    """The parts of a ratio that does not tell them: one is infinite, or the denominator is zero."""
+    if found.parts is None or all(map(math.isfinite, (*found.parts, found.value))):
+        return None
+    return found.parts
 
 
 def _made(kept: Iterable[Kept]) -> dict[str, list[str]]:

@@ -9,7 +9,8 @@ import pytest
 
 import lynceus
 from lynceus.analysis.documents.insight import explanation_document, insight_document
-from lynceus.analysis.infeasibility import Cause, Infeasibility, infeasibility
+from lynceus.analysis.infeasibility import Cause, Infeasibility, LimitFacts, LimitValue, infeasibility
+from lynceus.analysis.infeasibility_text import advice
 from lynceus.analysis.study_context import StudyContext
 from lynceus.policy.timeouts.at_most import AtMost
 from lynceus.policy.timeouts.timeout import Timeout
@@ -54,7 +55,7 @@ def test_a_metric_that_no_configuration_reaches() -> None:
     assert best.misses_by_share == pytest.approx(0.995)
     assert study.trials[best.trial or 0].params["level"] == 9
     assert found.summary.startswith("bytes <= 2000000 fails: the smallest of ")
-    assert "1990000 (99.5%) over it" in found.summary
+    assert "1990000 over it (99.5%)" in found.summary
     assert "lynceus resume gzip --constraint 'bytes <= 4000000'" in found.advice
 
 
@@ -93,6 +94,16 @@ def test_more_trials_are_advised_where_their_number_ended_the_search() -> None:
     study.resume(add_trials=20)
     study.optimize(run)
     assert study.recommend() is not None
+
+
+def test_a_limit_is_advised_that_runs_have_met_where_only_a_prediction_keeps_the_present_one() -> None:
+    measured = LimitValue(0.3097, 0.0097, 0.03, 6, {"level": 9}, 6)
+    believed = LimitValue(0.296, -0.004, -0.01, 5, {"level": 8}, None)
+    limit = LimitFacts("ratio <= 0.3", "ratio", 0.3, False, True, 8, 0, measured, believed, 0.5)
+    text = advice(
+        Cause.LIMIT, [limit], StudyContext(study_of("ratio <= 0.3")).study, (None, float("nan"), float("nan"))
+    )
+    assert text == "see what other limits would give: lynceus whatif gzip --constraint 'ratio <= 0.31'"
 
 
 def test_limits_that_only_contradict_each_other() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import lynceus
 from lynceus.analysis.documents.insight import explanation_document
 from lynceus.analysis.past_jobs import past_jobs
 from lynceus.analysis.study_context import StudyContext
+from lynceus.problem.job_input import JobInput
+from lynceus.study.view import StudyView
 
 
 def made(name: str, history: tuple[lynceus.Study, ...] = (), **more: object) -> lynceus.Study:
@@ -65,3 +69,16 @@ def test_a_policy_that_does_not_learn_is_said() -> None:
     assert found is not None
     assert found.jobs[0].note == "policy cherrypick does not learn from history"
     assert (found.jobs[0].weight, found.suggested, found.saved_usd) == (0.0, 0, None)
+
+
+def test_runs_on_other_inputs_count_as_history_of_this_one() -> None:
+    study = made("grows", input="100 GB")
+    run(study, 40.0, 8)
+    assert past_jobs(StudyContext(study.snapshot())) is None
+    grown = replace(study.problem, input=JobInput.read("200 GB"))
+    found = past_jobs(StudyContext(StudyView(grown, study.policy, study.record)))
+    assert found is not None
+    (one,) = found.jobs
+    assert (one.name, one.note, found.suggested) == ("this job on 100 GB", None, 0)
+    assert one.weight > 0.25
+    assert one.runs == len(study.observations)

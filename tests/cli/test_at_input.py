@@ -76,6 +76,27 @@ def test_an_input_that_makes_no_sense_is_one_sentence(lynceus, asked: str, said:
     assert (code, said in err, err.count("\n")) == (2, True, 1), err
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("16", "16 B is more than 1,000 times smaller than what ran (50 GB to 100 GB)"),
+        ("101 TB", "101 TB is more than 1,000 times larger than what ran (50 GB to 100 GB)"),
+    ],
+)
+def test_a_size_that_is_probably_in_another_unit_has_no_answer(lynceus, asked: str, said: str) -> None:
+    import lynceus as package
+
+    space = package.Space.build([package.Ordinal("nodes", [1, 2])], price="1")
+    study = package.create_study(space=space, study_name="s", storage="sqlite:///lynceus.db", input="100 GB")
+    study.add_trials([({"nodes": nodes}, 60 / nodes, {}) for nodes in (1, 2)])
+    study.add_trials([({"nodes": nodes}, 30 / nodes, {}) for nodes in (1, 2)], input="50 GB")
+    for command in ("best", "whatif"):
+        code, _, err = lynceus(command, "s", "--input", asked)
+        assert (code, said in err, err.count("\n")) == (2, True, 1), err
+    with pytest.raises(package.LynceusError, match="check the unit"):
+        package.best_for_input(study, asked)
+
+
 def test_a_study_that_does_not_say_what_it_reads_cannot_tell(lynceus) -> None:
     import lynceus as package
 
@@ -113,3 +134,20 @@ def test_mistakes_in_the_section(lynceus, here: Path, written: str, said: str) -
     (here / "grows.yaml").write_text(JOB.replace("{size: 100 GB}", written))
     code, _, err = lynceus("check", "grows.yaml")
     assert (code, said in err) == (2, True), err
+
+
+def test_growing_inputs_doubt_the_limit_that_is_in_doubt(lynceus) -> None:
+    import lynceus as package
+
+    space = package.Space.build([package.Ordinal("nodes", [1, 2, 4, 8])], price="0.36 * nodes")
+    study = package.create_study(
+        space=space,
+        constraints=["runtime <= 20h", "ratio <= 0.33"],
+        study_name="grows",
+        storage="sqlite:///lynceus.db",
+        input="1 GB",
+    )
+    study.add_trials([({"nodes": nodes}, 60 + 900 / nodes, {"ratio": 0.3299}) for nodes in (1, 2, 4, 8)])
+    said = json.loads(lynceus("best", "grows", "-o", "json")[1])["check_again"]
+    assert "it keeps ratio <= 0.33 with a chance of" in said
+    assert "deadline" not in said

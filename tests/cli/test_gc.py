@@ -78,7 +78,7 @@ def test_abandoned_trials_are_named_and_ended(
     _, out, _ = lynceus("gc")
     assert (
         out
-        == "left: open trials without a worker: 0 (continue with 'lynceus resume left', or end them with --abandoned)\n"
+        == "left: open trials without a worker: 0 (continue with 'lynceus resume left', or end them with --abandoned --yes)\n"
     )
     assert processes_below(tmp_path), "without --yes nothing changes, and open trials are needed"
     lynceus("gc --yes")

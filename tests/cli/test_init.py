@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
@@ -30,6 +33,22 @@ def test_init_writes_a_valid_job_file(lynceus, here: Path) -> None:
     assert lynceus("check", "new.yaml")[0] == 0
     code, _, err = lynceus("init", "new.yaml", "-y")
     assert (code, "--force" in err) == (2, True)
+
+
+@pytest.mark.parametrize("options", [(), ("--template", "vllm")])
+def test_editors_find_the_schema_of_the_file(lynceus, here: Path, options: tuple[str, ...]) -> None:
+    (here / "jobs").mkdir()
+    assert lynceus("init", "jobs/new.yaml", "-y", *options)[0] == 0
+    text = (here / "jobs" / "new.yaml").read_text()
+    named = re.match(r"# yaml-language-server: \$schema=(.+)\n", text)
+    assert named
+    schema = json.loads((here / "jobs" / named[1]).read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    job = yaml.safe_load(text)
+    assert not list(validator.iter_errors(job))
+    assert [str(error.message) for error in validator.iter_errors(job | {"colour": "red"})]
+    assert lynceus("check", "jobs/new.yaml")[0] == 0
 
 
 def test_a_bad_answer_is_asked_for_again_and_the_others_are_kept(here: Path) -> None:

@@ -44,7 +44,7 @@ def test_the_board_shows_money_open_trials_and_the_best() -> None:
     best = study.best_params["nodes"]
     for expected in (
         f"best nodes={best}",
-        "finished, violates a constraint",
+        "finished, violates time <=",
         "2 trials, 1m30s passed",
         "reserved of $10.00",
     ):

@@ -58,6 +58,15 @@ def test_mistakes_are_one_line(lynceus, arguments: list[str]) -> None:
         (["status", "-o", "yaml"], "invalid value for '--output' / '-o': 'yaml' is not one of 'table', 'json'"),
         (["status", "--sotrage", "x"], "no such option: --sotrage"),
         (["run"], "missing argument 'file'"),
+        (
+            ["resume", "toy", "--add-trials", "many"],
+            "invalid value for '--add-trials': write a whole number; see: lynceus resume --help",
+        ),
+        (
+            ["mode", "toy", "--late-chance", "often"],
+            "invalid value for '--late-chance': write a number; see: lynceus mode --help",
+        ),
+        (["whatif", "toy", "--deadline"], "option '--deadline' requires an argument; see: lynceus whatif --help"),
         (["runn"], "no such command 'runn'"),
         (["prices", "lisst"], "no such command 'lisst'"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from lynceus.library.recurring.recurring_job import RecurringJob
+from lynceus.server.job_metrics import JobMetrics
 from lynceus.storage.sql.jobs import JobStore
 from lynceus.storage.sql.storage import Storage
 
@@ -70,9 +72,12 @@ def test_schedulers_read_the_configuration_in_their_format(adopted: Path, lynceu
     assert "LYNCEUS_RUN_ID=r1\n" in lynceus("config", "nightly", "--run-id", "r1")[1]
     code, _, err = lynceus("config", "nightly", "--to", "xml")
     assert (code, err) == (2, "lynceus: config: the format is 'xml'; use one of env, json, args, skypilot, spark.\n")
+    assert lynceus("config", "nightli")[2].split(" See ")[0].endswith("--from STUDY. Did you mean 'nightly'?")
     code, _, err = lynceus("config", "weekly")
     assert code == 2
-    assert err.endswith("known are: nightly; adopt it with: lynceus adopt weekly.\n")
+    assert err.endswith(
+        "known are: nightly; adopt it with: lynceus adopt weekly --from STUDY. See docs/recurring.md#adopt-run-record\n"
+    )
 
 
 def test_schedulers_do_not_wait_for_models_and_job_files(adopted: Path) -> None:
@@ -127,8 +132,10 @@ def test_versions_are_shown_changed_and_rolled_back(adopted: Path, lynceus) -> N
     assert lynceus("adopt", "nightly", "-p", "threads=4", "--reason", "faster")[0] == 0
     code, out, _ = lynceus("rollback", "nightly", "--by", "bo", "--reason", "too expensive")
     assert (code, out) == (0, "nightly: version 1 is in production again: threads=2\n")
+    lynceus("record", "nightly", "--runtime", "90s", "--cost", "$0.02", "--run-id", "r1")
     shown = lynceus("job", "nightly", "--audit")[1]
     for text in (
+        "brought: runs 1, runtime 1m30s, cost $0.02, late 1",
         "version 1: threads=2",
         "by ana: as is",
         "rollback version 1, by bo: too expensive",
@@ -150,6 +157,14 @@ def test_what_is_in_production_is_not_adopted_again(adopted: Path, lynceus) -> N
     for _ in range(2):
         code, out, _ = lynceus(*command)
         assert (code, "version 3" in out) == (0, True), "it is chosen for another size of the input"
+
+
+def test_an_allowance_of_nothing_is_named_and_the_audit_says_what_changed(lynceus, adopted: Path) -> None:
+    assert "nothing is tried" not in lynceus("mode", "nightly", "apply", "--allowance", "$20")[1]
+    assert "$0 a month: nothing is tried that may cost more" in lynceus("mode", "nightly", "--allowance", "$0")[1]
+    audit = lynceus("job", "nightly", "--audit")[1]
+    assert "changed allowance: $0 → $20.00, mode: observe → apply" in audit
+    assert "changed allowance: $20.00 → $0" in audit
 
 
 def test_modes_and_the_kill_switch(adopted: Path, lynceus) -> None:
@@ -236,3 +251,16 @@ def test_in_mode_apply_a_search_starts_by_itself_and_its_answer_is_adopted(here:
     assert lynceus("exec", "nightly", "--run-id", "next")[:2] == (0, "4\n")
     (last,) = [run for run in json.loads(lynceus("job", "nightly", "-o", "json")[1])["runs"] if run["run_id"] == "next"]
     assert (last["version"], last["state"]) == (2, "COMPLETE")
+
+
+def test_a_damaged_job_does_not_keep_others_from_being_held(adopted: Path, lynceus) -> None:
+    for name in ("alpha", "omega"):
+        assert lynceus("adopt", name, "--from", "job.yaml", "-p", "threads=1")[0] == 0
+    with sqlite3.connect(adopted / "lynceus.db") as connection:
+        connection.execute("UPDATE jobs SET settings = '{' WHERE name = 'nightly'")
+    connection.close()
+    code, out, err = lynceus("hold", "--all")
+    assert (code, out.count("held: nothing is tried or changed")) == (4, 2)
+    assert re.fullmatch(r"lynceus: job 'nightly' in storage \S+ is damaged .*\n", err)
+    with Storage(f"sqlite:///{adopted}/lynceus.db", create=False) as storage:
+        assert [one.job.record.name for one in JobMetrics(storage).read()] == ["alpha", "omega"]

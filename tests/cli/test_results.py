@@ -50,7 +50,7 @@ def test_a_narrow_terminal_cuts_no_names_states_or_money(lynceus, monkeypatch) -
 
 def test_a_stopped_study_with_open_trials_needs_a_worker() -> None:
     money = {"spent_usd": 0.0, "reserved_usd": 0.0}
-    counts = {"trials": 0, "running": 2, "stopped_early": 0, "failed": 0}
+    counts = {"trials": 0, "counted_trials": 0, "running": 2, "stopped_early": 0, "failed": 0}
     seen = {"created_s": 0.0, "worker_seen_s": 1000.0}
     one = StudyOverview(name="s", state="STOPPED", reason=None, policy="sweep", seed=0, **money, **counts, **seen)
     assert "no worker has been running it for 1h" in _silence(one, 4600.0)

@@ -49,6 +49,7 @@ def test_a_search_from_plan_to_export(lynceus, here: Path) -> None:
     assert best["saving"] == pytest.approx(1 - best["cost_usd"] / best["baseline_usd"])
     assert "(measured)" in best["cost_basis"]
 
+    assert lynceus("logs", "toy") == lynceus("logs", "toy", "5"), "the last of six trials"
     code, out, _ = lynceus("logs", "toy", "0")
     assert out.startswith("quality: ")
     code, out, _ = lynceus("export", "--to", "csv")
@@ -109,7 +110,8 @@ def test_setup_runs_once_and_its_failure_is_infrastructure(lynceus, here: Path) 
     text = (here / "job.yaml").read_text()
     (here / "job.yaml").write_text(text + "setup: echo again >> times\n")
     assert lynceus("run", "job.yaml", "-y")[0] == 0
-    assert lynceus("resume", "toy", "--add-budget", "1 USD")[0] == 0
+    code, _, err = lynceus("resume", "toy", "--add-budget", "1 USD", "--add-trials", "1")
+    assert (code, "toy: the budget is now $101.00, 7 trials.\n" in err) == (0, True)
     assert (here / "times").read_text() == "again\n"
     (here / "bad.yaml").write_text(text.replace("name: toy", "name: bad") + "setup: [sh, -c, 'exit 9']\n")
     code, _, err = lynceus("run", "bad.yaml", "-y")

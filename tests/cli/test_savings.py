@@ -52,6 +52,15 @@ def test_a_given_baseline_and_its_pay_back(lynceus, here: Path) -> None:
     assert '"saving_measured": true' in json.dumps(listed)
 
 
+def test_an_answer_that_costs_more_than_the_baseline_is_said_to_cost_more(lynceus, here: Path) -> None:
+    told = "baseline: {config: {threads: 4, level: 2}, runtime: 1ms}\nfuture: {runs: 3}\n"
+    (here / "job.yaml").write_text(QUICK.replace(OLD, told).replace("max_trials: 6", "max_trials: 1"))
+    out = words(lynceus("run", "job.yaml", "-y")[1])
+    assert "none against the baseline's" in out
+    assert "future use 3 runs cost $" in out
+    assert "more in all than with the baseline" in out
+
+
 def test_a_measured_baseline_is_the_first_trial(lynceus, here: Path) -> None:
     told = "baseline: {config: {threads: 2, level: 2}, measure: true}\n"
     (here / "job.yaml").write_text(QUICK.replace(OLD, told))

@@ -23,7 +23,7 @@ run: |
   echo "bytes=$(cat out.txt)"
 space: {level: [1, 2, 3, 4]}
 price: 36
-metrics: {bytes: 'bytes=(\\d+)'}
+metrics: {bytes: 'bytes=([\\d.]+)'}
 budget: {cost: 100, max_trials: 4}
 policy: sweep
 trial: {parallel: 2, timeout: none, scratch: cwd, copy: ['*.txt']}

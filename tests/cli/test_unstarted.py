@@ -13,7 +13,12 @@ import pytest
 
 from cli_jobs import JOB
 from local_runs import PATIENCE_S
+from lynceus.library.unstarted import remove_empty_storage
+from lynceus.storage.access_token import Role
+from lynceus.storage.sql.budgets import BudgetStore
 from lynceus.storage.sql.storage import Storage
+from lynceus.storage.sql.tokens import TokenStore
+from lynceus.trial.shared_budget import Account
 
 NO_PROGRAM = JOB.replace(JOB[JOB.index("run:") : JOB.index("space:")], "run: [there-is-no-such-program]\n")
 TOO_POOR = JOB.replace("100 USD", "0.0000001 USD")
@@ -55,6 +60,19 @@ def test_a_failed_start_leaves_other_studies_alone(here: Path, lynceus, monkeypa
     with Storage("sqlite:///lynceus.db", create=False) as storage:
         assert [(record.name, record.trials) for record in storage.studies()] == [("toy", 6)]
     assert len(list((here / ".lynceus").iterdir())) == 1
+
+
+@pytest.mark.parametrize("made", [None, "budget", "token"])
+def test_a_failed_start_keeps_what_others_put_into_its_new_storage(here: Path, made: str | None) -> None:
+    """While it was about to start, somebody has set a budget or made a token there."""
+    url = "sqlite:///lynceus.db"
+    with Storage(url) as storage:
+        if made == "budget":
+            BudgetStore(storage).set(Account.parse("owner:ana"), 5.0, by="boss")
+        if made == "token":
+            TokenStore(storage).add("ana", Role.VIEWER, by="boss")
+    remove_empty_storage(url)
+    assert (here / "lynceus.db").exists() is (made is not None)
 
 
 @pytest.mark.parametrize(

@@ -106,9 +106,11 @@ def test_errors_are_sentences(server: Dashboard, client: lynceus.Client, tmp_pat
         client.study("unknown")
     with pytest.raises(InputError, match="exists already"):
         client.create_study(JOB | {"name": "mistaken"})
-    with pytest.raises(InputError, match=r"The token is wrong\."):
+    with pytest.raises(InputError, match=r"The token is wrong, or was revoked\."):
         lynceus.Client(server.url, "wrong-token-0123456789").studies()
-    with pytest.raises(InputError, match="needs the write token"):
+    with pytest.raises(
+        InputError, match="needs the role runner, and you have the role viewer: send the write token or"
+    ):
         lynceus.Client(server.url, READ).study("mistaken").ask()
     with pytest.raises(InputError, match="write http://host:8080"):
         lynceus.Client("localhost:8080")

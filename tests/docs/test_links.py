@@ -7,20 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from links import anchors
 from readers import ROOT
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), ROOT / "examples" / "README.md"])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-
-
-def anchors(page: Path) -> set[str]:
-    """Headings as readers of the repository and of the site link to them."""
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    named = set(re.findall(r'<a id="([^"]+)">', text))
-    return named | {
-        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-        for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -62,6 +62,16 @@ def test_every_block_of_the_page_on_serving_runs_in_order(tmp_path: Path) -> Non
     assert yaml.safe_load((tmp_path / "service.yaml").read_text())["service"]["readiness_probe"]["path"] == "/health"
 
 
+def test_every_block_of_the_page_on_training_runs_in_order(tmp_path: Path) -> None:
+    environment = installed_here()
+    assert follow(steps(ROOT / "docs" / "training.md"), tmp_path, environment) == 1, "run asks once"
+    trials = answer(tmp_path, environment, "trials", "classifier")
+    best = answer(tmp_path, environment, "best", "classifier")
+    finished = [one for one in trials if one["params"] == best["params"] and one["state"] == "COMPLETE"]
+    assert all(one["metrics"]["accuracy"] >= 0.83 for one in finished)
+    assert "TIMEOUT" in {one["state"] for one in trials}, "some are stopped early"
+
+
 def test_every_block_of_the_page_on_recurring_jobs_runs_in_order(tmp_path: Path) -> None:
     environment = installed_here() | {"LYNCEUS_HOME": str(tmp_path / "home")}
     follow(steps(ROOT / "docs" / "recurring.md"), tmp_path, environment)
@@ -70,6 +80,15 @@ def test_every_block_of_the_page_on_recurring_jobs_runs_in_order(tmp_path: Path)
     assert len({run["run_id"] for run in document["runs"]}) == len(document["runs"]) >= 4
     kinds = {one["kind"] for one in document["changes"]}
     assert kinds >= {"adopt", "settings", "hold", "retune", "rollback"}
+
+
+def test_every_block_of_the_page_on_teams_runs_in_order(tmp_path: Path) -> None:
+    """Its Python is one conversation, which the doctests of the pages hold."""
+    environment = installed_here()
+    typed = [step for step in steps(ROOT / "docs" / "teams.md") if "block-" not in step.file + step.command]
+    follow(typed, tmp_path, environment)
+    assert [one["account"] for one in answer(tmp_path, environment, "budget", "list")] == ["project:forecasts"]
+    assert [(one["name"], one["role"]) for one in answer(tmp_path, environment, "token", "list")] == [("ana", "runner")]
 
 
 def test_the_job_file_of_the_page_on_serving_is_valid() -> None:

@@ -1,14 +1,12 @@
 """Local runs for the tests of this folder."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from local_runs import Bench, problem_of, processes_below
+from local_runs import Bench, MakeBench, problem_of, processes_below
 from lynceus.executors.command import JobCommand
-
-MakeBench = Callable[..., Bench]
 
 
 @pytest.fixture

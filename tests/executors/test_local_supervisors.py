@@ -5,20 +5,17 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from local_runs import Bench, eventually, held_stopped, processes_below
+from local_runs import MakeBench, eventually, held_stopped, processes_below
 from lynceus.executors import local
 from lynceus.executors.interface import LostRunError, Outage, ResourceKind
 from lynceus.executors.supervisor import files
 from lynceus.executors.supervisor.ending import supervisors_of
 from lynceus.executors.supervisor.process_tree import descendants, is_dead
 from lynceus.trial.outcome import End, FailureReason
-
-MakeBench = Callable[..., Bench]
 
 
 def kill_supervisors(ticket: str) -> None:

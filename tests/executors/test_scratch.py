@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from local_runs import Bench, eventually, problem_of
+from local_runs import Bench, MakeBench, eventually, problem_of
 from lynceus.executors.command import JobCommand, Scratch
 from lynceus.executors.interface import ResourceKind
 from lynceus.executors.supervisor.ending import supervisors_of
 from lynceus.trial.outcome import End, FailureReason
-
-MakeBench = Callable[..., Bench]
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_ask_and_tell_with_told_run_times_and_bills() -> None:
     params = {"vm": trial.suggest_categorical("vm", ["small", "large"]), "nodes": trial.suggest_int("nodes", 1, 8)}
     attributes = trial.user_attrs
     assert attributes["lynceus:deadline_s"] == 1200.0
-    assert attributes["lynceus:timeout_s"] <= 1200.0
+    assert attributes["lynceus:timeout_s"] <= 2400.0  # the first run may take twice the deadline
     price = (0.1 if params["vm"] == "small" else 0.25) * params["nodes"]
     assert attributes["lynceus:price_usd_per_hour"] == pytest.approx(price)
     assert sampler.lynceus_study(study).reserved_usd > 0

@@ -3,22 +3,27 @@
 import itertools
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 import lynceus
 from cli_jobs import JOB
+from local_runs import eventually
+from lynceus.cli import worker
 from lynceus.cli.app import main
+from lynceus.cli.output import Output
+from lynceus.errors import InfrastructureError, InputError
 from lynceus.integrations.opentelemetry import TraceTracker, otlp_exporter
 from lynceus.integrations.tracking import Trackers
+from lynceus.jobfile.job import Job
+from lynceus.jobfile.prepared_study import prepare_file
+from lynceus.library.open_study import create_or_open
 from lynceus.study.view import StudyView
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation
+from otlp_collector import collector, span_names
 from told_times import seconds_of, study
 
 
@@ -35,34 +40,6 @@ def told_study() -> lynceus.Study:
             late = trial.timeout is not None and seconds >= trial.timeout
             one.tell(trial, runtime=min(seconds, trial.timeout or seconds), state="TIMEOUT" if late else "COMPLETE")
     return one
-
-
-@contextmanager
-def collector() -> Iterator[tuple[str, list[ExportTraceServiceRequest]]]:
-    """A collector of OTLP over HTTP."""
-    received: list[ExportTraceServiceRequest] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if self.headers.get("Content-Encoding") == "gzip":
-                import gzip
-
-                body = gzip.decompress(body)
-            received.append(ExportTraceServiceRequest.FromString(body))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1/traces", received
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_a_trace_tells_the_way_of_a_trial() -> None:
@@ -112,13 +89,7 @@ def test_lynceus_run_sends_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr("sys.argv", ["lynceus", "run", "job.yaml", "-y"])
         with pytest.raises(SystemExit):
             main()
-    names = [
-        span.name
-        for request in received
-        for part in request.resource_spans
-        for scope in part.scope_spans
-        for span in scope.spans
-    ]
+    names = span_names(received)
     assert sum(name.startswith("toy trial") for name in names) == 6
     assert names.count("decide") == names.count("run") == 6
 
@@ -149,9 +120,12 @@ def test_mlflow_keeps_every_trial_once(tmp_path: Path) -> None:
     from lynceus.integrations.mlflow import log_study
 
     one, uri = told_study(), f"sqlite:///{tmp_path}/mlflow.db"
+    client = mlflow.MlflowClient(tracking_uri=uri)
+    # A worker was killed while it logged the first trial.
+    tags = {"lynceus.trial": "0", "lynceus.study": one.record.identity}
+    client.create_run(client.create_experiment("study"), 0, tags, "begun")
     for _ in range(2):
         log_study(one, uri)
-    client = mlflow.MlflowClient(tracking_uri=uri)
     experiment = client.get_experiment_by_name("study")
     runs = sorted(client.search_runs([experiment.experiment_id]), key=lambda run: int(run.data.tags["lynceus.trial"]))
     status = {"COMPLETE": "FINISHED", "TIMEOUT": "KILLED", "FAIL": "FAILED"}
@@ -178,7 +152,52 @@ def test_wandb_keeps_every_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     runs = sorted((tmp_path / "wandb").glob("offline-run-*"))
     assert len(runs) == 2
     assert {run.name.rpartition("-")[2] for run in runs} == {"0", "1"}
-    written = b"".join(path.read_bytes() for path in (tmp_path / "wandb").rglob("*.wandb"))
-    assert b"runtime_s" in written
-    assert b"oom" in written
-    assert json.dumps(one.trials[0].params["vm"]).encode() in written
+
+    def written() -> bytes:
+        return b"".join(path.read_bytes() for path in (tmp_path / "wandb").rglob("*.wandb"))
+
+    wanted = (b"runtime_s", b"oom", json.dumps(one.trials[0].params["vm"]).encode())
+    eventually(lambda: all(text in written() for text in wanted))  # W&B's service writes a little after a run has ended
+
+
+def test_trials_are_logged_although_the_worker_cannot_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The storage is gone, or the user leaves: what has ended is not forgotten."""
+    logged: list[int] = []
+
+    class Slow:
+        def ordered(self, study: StudyView, order: Order, now_s: float, deciding_s: float) -> None:
+            pass
+
+        def settled(self, study: StudyView, seen: Observation, now_s: float) -> None:
+            begun.wait(5.0)
+            logged.append(seen.order.number)
+
+        def close(self) -> None:
+            pass
+
+    begun, told = threading.Event(), told_study()
+
+    def run_trials(*given: Any) -> None:
+        for seen in told.observations[:3]:
+            given[-1].trackers.settled(told, seen, 0.0)
+        begun.set()
+        raise InfrastructureError("the disk is full")
+
+    monkeypatch.setattr(worker, "trackers_of", lambda section: Trackers([Slow()]))
+    monkeypatch.setattr(worker, "_run_trials", run_trials)
+    (tmp_path / "job.yaml").write_text(JOB)
+    one = create_or_open(prepare_file(tmp_path / "job.yaml"), f"sqlite:///{tmp_path}/s.db")
+    with pytest.raises(InfrastructureError, match="the disk is full"):
+        worker.work(one, 1, Output.TABLE)
+    assert logged == [0, 1, 2]
+
+
+@pytest.mark.parametrize("tool", ["mlflow", "opentelemetry"])
+def test_passwords_are_refused_and_not_repeated(tool: str) -> None:
+    """The job file is stored with the study, and storages have many readers."""
+    with pytest.raises(InputError, match=rf"tracking\.{tool}: the address has a password") as refused:
+        Job.parse(
+            "name: a\nrun: 'true'\nspace: {n: [1]}\nbudget: 1\n"
+            f"tracking: {{{tool}: 'https://ana:hunter2@tracker.example.org/x'}}\n"
+        )
+    assert "hunter2" not in str(refused.value)

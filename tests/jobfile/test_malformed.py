@@ -91,6 +91,10 @@ CASES: dict[str, tuple[str, str]] = {
         changed("space:\n  threads: [1, 2, 4]\n  level: {int: [1, 9]}", "space: {}"),
         "job.yaml:4: space: it has no parameters",
     ),
+    "space misspelt": (
+        changed("space:", "spcae:"),
+        "job.yaml:4: spcae: there is no field 'spcae'; did you mean 'space'?",
+    ),
     "range of three": (
         changed("[1, 9]", "[1, 5, 9]"),
         "job.yaml:6: space.level.int: got [1, 5, 9]; write [lowest, highest]",
@@ -195,6 +199,10 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "a bad variable": (GOOD + "envs: {A-B: b}", "envs"),
     "a metric without a group": (GOOD + "metrics: {a: 'a=[0-9]+'}", "job.yaml:11: metrics.a: 'a=[0-9]+' has 0 groups"),
+    "a regular expression of which Python warns": (
+        GOOD + "metrics: {a: 'a=[[0-9]+)'}",
+        "job.yaml:11: metrics.a: 'a=[[0-9]+)' is not a valid regular expression",
+    ),
     "an invalid regular expression": (
         GOOD + "metrics: {a: '(a'}",
         "job.yaml:11: metrics.a: '(a' is not a valid regular expression",

@@ -6,7 +6,7 @@ import pytest
 
 from lynceus.errors import InputError
 from lynceus.jobfile.yaml.document import Document
-from lynceus_lab.claims import Verdict, condition, judge, verdict
+from lynceus_lab.claims import GOAL, Verdict, condition, in_setup, judge, verdict
 from lynceus_lab.experiment import shipped_experiments
 from lynceus_lab.experiment_file import ClaimSpec, ExperimentSpec, MeasureSpec
 from lynceus_lab.statistics import Estimate
@@ -43,6 +43,21 @@ from lynceus_lab.statistics import Estimate
 )
 def test_the_verdict_depends_on_the_whole_interval(numbers, holds, direction, expected):
     assert verdict(Estimate(*numbers, seeds=50), holds, direction) is expected
+
+
+@pytest.mark.parametrize(
+    ("found", "published", "differs", "expected"),
+    [
+        (Verdict.FAILS, "2×", [], Verdict.FAILS),
+        (Verdict.FAILS, "2×", ["price"], Verdict.ELSEWHERE),
+        (Verdict.ELSEWHERE, "2×", [], Verdict.FAILS),  # stored when the set-up was another
+        (Verdict.FAILS, GOAL, ["price"], Verdict.FAILS),
+        (Verdict.HOLDS, "2×", ["price"], Verdict.HOLDS),
+        (Verdict.REFUTED, "2×", ["price"], Verdict.REFUTED),
+    ],
+)
+def test_a_claim_is_refuted_in_its_own_set_up_alone(found, published, differs, expected):
+    assert in_setup(found, published, differs) == expected
 
 
 @pytest.mark.parametrize("text", ["about 5", "5", ">> 3", "1..", "", ">= 1e", "1e..2", "> -"])

@@ -1,9 +1,16 @@
 """Experiments by name and from files, and the messages for their errors."""
 
+import json
+import re
+
 import pytest
 
 from lab_cases import changed
 from lynceus.errors import InputError
+from lynceus.policy.designs import Amount, UniformRows
+from lynceus.policy.planners.lookahead import Lookahead
+from lynceus.policy.policy_file import compose
+from lynceus.policy.timeouts.rules import NoTimeout
 from lynceus_lab.cell import loaded, run_cell
 from lynceus_lab.experiment import load_experiment, shipped_experiments
 from lynceus_lab.experiment_file import OptionsSpec
@@ -20,6 +27,64 @@ def test_every_shipped_experiment_is_valid(name):
 def test_the_ids_of_shipped_claims_are_unique():
     ids = [claim.id for name in shipped_experiments() for claim in load_experiment(name).spec.claims]
     assert len(ids) == len(set(ids)) >= 50
+
+
+_PAPERS = ("ICDCS'20", "Mendes 2019", "OBOL", "thesis")
+
+
+def _policy_without_start_dollars(setting):
+    """The parts of a policy; figures of one paper differ in the dollars of the initial samples."""
+    return re.sub(r'"(name|usd)": ("[^"]*"|[0-9.]+)', "", json.dumps(setting.written()["policy"]))
+
+
+def test_a_label_means_one_policy_in_the_experiments_of_a_paper_and_bo_means_one_everywhere():
+    meanings = {}
+    for name in shipped_experiments():
+        experiment = load_experiment(name)
+        paper = next((one for one in _PAPERS if experiment.spec.source.startswith(one)), "ours")
+        for place, setting in experiment.settings.items():
+            scope = "everywhere" if place.policy.startswith("BO") else paper
+            policies = meanings.setdefault((scope, place.policy), {})
+            policies.setdefault(_policy_without_start_dollars(setting), name)
+    assert {label: list(names.values()) for label, names in meanings.items() if len(names) > 1} == {}
+    assert ("everywhere", "BO LA=2") in meanings
+
+
+DIMENSIONS = " (5 dimensions)"
+
+
+def test_policies_of_the_papers_that_read_the_varied_dimensions_alone_say_so():
+    papers = [load_experiment(name) for name in shipped_experiments() if name.startswith(("icdcs20", "obol", "thesis"))]
+    policies = {
+        place.policy: compose(json.loads(setting.policy))
+        for experiment in papers
+        for place, setting in experiment.settings.items()
+    }
+    reading = {label for label, one in policies.items() if getattr(one.surrogate, "inputs", "") == "parameters"}
+    named = {label for label in policies if label.endswith(DIMENSIONS)}
+    assert reading - {"LA=0, authors' program", "LA=1, authors' program"} == named
+    assert len(named) >= 5
+
+
+@pytest.mark.parametrize("name", [name for name in shipped_experiments() if name == "obol" or "thesis-fig4." in name])
+def test_obol_and_the_thesis_are_set_up_as_they_say(name):
+    """Three readings of the price, of which the text's own is the first; CherryPick has the filter of the budget; five samples, or one
+    where runs are stopped."""
+    experiment = load_experiment(name)
+    assert [reading.price for reading in experiment.spec.readings.values()] == [
+        "price_usd_per_hour * workers / (workers + 2)",
+        "price_usd_per_hour",
+        "price_usd_per_hour * workers / (workers + 2) + 2 * 0.3712",
+    ]
+    for place, setting in experiment.settings.items():
+        policy = compose(json.loads(setting.policy))
+        start, *rest = policy.choose.choosers
+        stops = place.policy.removesuffix(DIMENSIONS).endswith(("ideal", "discrete"))
+        assert start == UniformRows(Amount(count=1 if stops else 5))
+        assert isinstance(policy.timeout.rule, NoTimeout) != stops
+        assert [planner.confidence for planner in rest if isinstance(planner, Lookahead)] == [0.99] * (
+            "andom" not in place.policy
+        )
 
 
 def test_cells_are_ordered_by_seed(experiment_file):
@@ -43,6 +108,8 @@ def test_variants_and_worlds_multiply(experiment_file):
     experiment = load_experiment(experiment_file)
     assert experiment.variants == ["2, calm", "2, noisy", "4, calm", "4, noisy"]
     assert len({setting.fingerprint for setting in experiment.settings.values()}) == 12
+    chosen = [len(experiment.cells(variants=names)) for names in (["2"], ["2, noisy"], ["2, noisy", "4"], ["noisy"])]
+    assert chosen == [2 * 3 * 4, 3 * 4, 3 * 3 * 4, 0]
 
 
 def test_policies_of_plugins_can_be_named(experiment_file):

@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from lab_cases import Counting, write_job
@@ -12,6 +13,8 @@ from lynceus.errors import InputError
 from lynceus.policy.policy_file import compose
 from lynceus.policy.presets import preset
 from lynceus.replay.tables import data_folder
+from lynceus_lab.cell import Cell, job_of, loaded
+from lynceus_lab.experiment_file import OptionsSpec
 from lynceus_lab.families import evaluated, run_missing
 from lynceus_lab.families_file import Case, VariantSpec, changed, load_families, policy_hash, variant_text
 from lynceus_lab.families_table import tables
@@ -157,18 +160,18 @@ def test_the_tables_of_ends(declared, tmp_path):
     assert "| **all** |  | 100% | 1 | 1 |" in text
 
 
-ROUGH = "surrogate.surrogate.surrogate.surrogates.0"
-"""Where the default's policy file has its rough process."""
+TREND = "surrogate.surrogate.surrogate"
+"""Where the default's policy file has its process and the trend along the price."""
 
 
 def test_values_of_a_preset_can_be_set_and_parts_put_around_others():
     default = preset("lynceus")
     where = "families.yaml:1"
-    arm = VariantSpec(preset="lynceus", set={f"{ROUGH}.surrogate.log_signal": [0.3, 1.2], f"{ROUGH}.slope": -0.7})
+    arm = VariantSpec(preset="lynceus", set={f"{TREND}.surrogate.log_signal": [0.3, 1.2], f"{TREND}.slope": -0.7})
     other = compose(json.loads(variant_text(arm, where)))
-    rough = other.surrogate.surrogate.surrogate.surrogates[0]
-    assert rough.surrogate.settings.log_signal == (0.3, 1.2)
-    assert rough.slope == -0.7
+    trend = other.surrogate.surrogate.surrogate
+    assert trend.surrogate.settings.log_signal == (0.3, 1.2)
+    assert trend.slope == -0.7
     assert other.stop == default.stop
     floor = VariantSpec(preset="lynceus", set={"choose": {"kind": "not-far-behind", "factor": 2, "chooser": "$choose"}})
     under = compose(json.loads(variant_text(floor, where)))
@@ -227,3 +230,43 @@ def test_the_shipped_variants_differ_in_what_they_do():
     families = load_families(families=["scout"])
     assert len({policy_hash(text) for text in families.policies.values()}) == len(families.policies)
     assert families.variants[0] == "lynceus"
+
+
+def test_each_seed_may_draw_rows_of_its_own(declared, tmp_path):
+    families, file = load_families(declared, ["games"], ["sweep", "capped"], rows=0.6), ResultFile(tmp_path / "r.jsonl")
+    (case,) = families.cases
+    assert case == Case("games", "games/toy", "as given", rows=0.6)
+    cells = [Cell(families.setting(case, "sweep", 1.1), seed) for seed in (0, 1)]
+    whole, (first, second) = loaded(cells[0].setting.job, OptionsSpec()), [job_of(cell) for cell in cells]
+    size = round(0.6 * len(whole.problem.space))
+    assert len(first.problem.space) == len(second.problem.space) == size < len(whole.problem.space)
+    assert first.measurements.seconds.tolist() != second.measurements.seconds.tolist()
+    # All policies see the same rows for the same seed, and money is in multiples of the optimum among them.
+    other = job_of(Cell(families.setting(case, "capped", 1.1), 1))
+    assert other.measurements.seconds.tolist() == second.measurements.seconds.tolist()
+    run_missing(families, range(2), 1.1, Counting(), file)
+    found = evaluated(families, range(2), 1.1, file.read()).table
+    assert all(result.money >= 1.0 for by_seed in found["sweep"].values() for result in by_seed.values())
+    # Results on whole tables are others.
+    assert run_missing(load_families(declared, ["games"], ["sweep"]), range(2), 1.1, Counting(), file).made == 2
+
+
+def test_seeds_with_rows_of_their_own_are_compared_one_by_one():
+    case = Case("f", "f/j", "0.5", rows=0.7)
+    numbers = {
+        "sweep": {case: {0: 10.0, 1: 1.0}},
+        "ours": {case: {0: 5.0, 1: 0.5}},
+        "theirs": {case: {0: 1.0, 1: 10.0}},
+    }
+    found = scores(numbers, "sweep")
+    assert found["ours"][case].ratios == pytest.approx((0.5, 0.5))
+    assert found["theirs"][case].ratios[1] > 9.0
+
+
+def test_a_seed_with_rows_of_its_own_that_neither_finished_is_no_difference():
+    """∞ / ∞ is no number; one such seed must not take the whole case out of the comparison, nor count against the policy."""
+    case = Case("f", "f/j", "0.5", rows=0.7)
+    numbers = {"sweep": {case: {0: math.inf, 1: 10.0, 2: 10.0}}, "ours": {case: {0: math.inf, 1: 5.0, 2: math.inf}}}
+    found = scores(numbers, "sweep")["ours"][case]
+    assert not np.isnan(found.logs).any()
+    assert found.ratios[0] == pytest.approx(1.0)

@@ -12,6 +12,7 @@ from lab_cases import changed
 from lynceus.errors import InputError
 from lynceus_lab.campaign import run_cells
 from lynceus_lab.cell import loaded
+from lynceus_lab.changes_page import changes_page, read_edition
 from lynceus_lab.engines import InProcess
 from lynceus_lab.experiment import Place, load_experiment
 from lynceus_lab.experiment_page import experiment_page
@@ -19,9 +20,9 @@ from lynceus_lab.figure_data import money_and_cno
 from lynceus_lab.markdown import interval
 from lynceus_lab.pooled_comparison import pooled
 from lynceus_lab.report import read_summaries, write_pages, write_summaries
-from lynceus_lab.results_page import results_page
+from lynceus_lab.results_page import beyond_page, results_page
 from lynceus_lab.statistics import ratio, written
-from lynceus_lab.summary import Evidence, summarise
+from lynceus_lab.summary import Evidence, _hidden_parts, summarise
 from lynceus_lab.trace_store import Store
 
 
@@ -54,9 +55,11 @@ def test_pages_are_made_from_summaries_alone(experiment_file, store, tmp_path):
     write_summaries([load_experiment(experiment_file)], store, summaries)
     write_pages(read_summaries(summaries), out, overview)
     text, page = overview.read_text(), (out / "experiment.md").read_text()
+    beyond = overview.with_name("results-beyond.md").read_text()
     assert "| Timeouts save money | 1.2× | " in text
+    assert beyond.startswith("# Results beyond the papers\n")
     assert "**holds** (preliminary: fewer than 30 seeds)" in text
-    assert "### experiment\n\nA toy. A paper, Fig. 1. 1 job × 3 policies (capped, LA=0, plain) × 4 seeds.\n" in text
+    assert "### experiment\nA toy. A paper, Fig. 1. 1 job × 3 policies (capped, LA=0, plain) × 4 seeds.\n" in text
     for number in (1, 2, 3, 4):
         assert f"(experiment-{number}.png)" in page
         assert (out / f"experiment-{number}.svg").stat().st_size > 1000
@@ -141,13 +144,17 @@ def test_our_own_goals_are_listed_separately(experiment_file, store):
         "jobs": 5,
         "undecided": 2,
     }
-    text = results_page([summary | {"claims": [claim, ours]}])
-    papers, goals = text.split("## Our own goals")
+    both = [summary | {"claims": [claim, ours]}]
+    papers, goals = results_page(both), beyond_page(both)
     assert "## Claims of the papers\n\n1 in all: holds – 1.\n" in papers
     assert "We are better" not in papers
     assert "\n\n1 in all: does not hold – 1.\n" in goals
     assert "(5 of 7 jobs)" in goals
-    assert "## Our own goals" not in results_page([summary])
+    assert "We are better ([A paper, Fig. 1](results.md#experiment))" in goals
+    alone = beyond_page([summary | {"claims": [ours]}])
+    assert "We are better ([A paper, Fig. 1](#experiment))" in alone
+    assert '| <a id="experiment"></a>experiment | A toy. ' in alone
+    assert "## Our own goals" not in beyond_page([summary])
 
 
 def test_a_claim_shows_infinite_parts_distances_and_other_readings(experiment_file, store):
@@ -155,19 +162,59 @@ def test_a_claim_shows_infinite_parts_distances_and_other_readings(experiment_fi
     (claim,) = summary["claims"]
     never = claim | {"ours": [1.0, 1.0, 1.0], "parts": [0.31, "inf"]}
     far = claim | {"ours": [1.9, 1.2, 2.8], "found": 47, "of": 50, "mean_of_found": 1.9, "median": 0.96}
+    percent = far | {"published": "150 %", "measured": "value", "ours": [0.96, 0.7, 1.1]}
     read = claim | {
         "readings": {
             "as printed": {"ours": claim["ours"], "verdict": claim["verdict"]},
             "with helpers": {"ours": [5.0, 4.0, 6.0], "verdict": "does not hold"},
+            "with two": {"ours": [2.0, 1.0, 3.0], "verdict": "holds", "seeds": 3},
             "not run": {"ours": None, "verdict": "not measured"},
         }
     }
-    told = {"paper": "100 seeds", "here": "The same.", "readings": ["as printed", "with helpers", "not run"]}
-    text = results_page([summary | told | {"claims": [never, far, read]}])
+    text = results_page([summary | {"claims": [never, far, percent, read]}])
     assert "| 1 (0.31 / ∞) |" in text
-    assert "| 1.9 [1.2, 2.8]; 47 of 50 found, their mean 1.9, median of all 0.96 |" in text
-    assert "Otherwise – with helpers: 5 [4, 6], does not hold. |" in text
-    assert "**Paper:** 100 seeds. **Here:** The same. Judged with the price *as printed*" in text
+    assert "| 1.9 [1.2, 2.8]; 47 of 50 found, median of all 0.96 |" in text
+    assert "| 150 % | 96 % [70, 110]; 47 of 50 found, their mean 190 % |" in text
+    assert "Otherwise – with helpers: 5 [4, 6], does not hold; with two: 2 [1, 3] (3 seeds), holds. |" in text
+    assert "\nClaims about a setting that the paper leaves open, 1, under each [reading]" in text
+    assert "| reading | holds | does not hold | not measured |\n|---|---|---|---|\n| as printed | 1 | 0 | 0 |\n" in text
+    assert "| with helpers | 0 | 1 | 0 |\n| with two | 1 | 0 | 0 |\n| not run | 0 | 0 | 1 |\n" in text
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "parts"),
+    [(0.3, math.inf, (0.3, math.inf)), (0.5, 0.0, (0.5, 0.0)), (0.5, 0.25, None)],
+)
+def test_a_ratio_has_its_parts_where_it_hides_them(above, below, parts):
+    assert _hidden_parts(ratio([{0: above, 1: above}], [{0: below, 1: below}], "mean")) == parts
+
+
+def test_the_papers_set_up_is_beside_ours_and_claims_say_where_they_differ(experiment_file, store, tmp_path):
+    setup = 'setup:\n  seeds: {paper: "100", here: as counted}\n  start: 3 %\n  price: {paper: with helpers, here: without}\n'
+    changed(experiment_file, "jobs:", f"{setup}jobs:")
+    text = results_page([summarise(load_experiment(experiment_file), store)])
+    assert (
+        "|  | seeds | start | price |\n|---|---|---|---|\n| paper | 100 | 3 % | with helpers |\n| here | as counted | = | without |\n"
+        in text
+    )
+    assert " | 4 | other price | **holds**" in text
+    changed(experiment_file, "    published: ", "    differs: []\n    published: ")
+    assert " | 4 | the paper's | **holds**" in results_page([summarise(load_experiment(experiment_file), store)])
+    changed(experiment_file, "differs: []", "differs: [start]")
+    with pytest.raises(InputError, match=r"claims.*differs: the set-up has no aspect 'start' that differs"):
+        load_experiment(experiment_file)
+
+
+def test_the_texts_of_an_older_summary_are_those_of_the_file(experiment_file, store, tmp_path):
+    out = tmp_path / "results"
+    write_summaries([load_experiment(experiment_file)], store, out)
+    changed(experiment_file, "A toy", "A better toy")
+    changed(experiment_file, "    published: ", "    note: Because.\n    published: ")
+    assert write_summaries([load_experiment(experiment_file)], Store(tmp_path / "empty"), out) == []
+    (summary,) = read_summaries(out)
+    assert summary["title"] == "A better toy"
+    assert summary["claims"][0]["note"] == "Because."
+    assert summary["claims"][0]["seeds"] == 4
 
 
 def test_traces_without_a_commit_name_none(experiment_file, store):
@@ -263,3 +310,36 @@ def test_an_unknown_kind_of_figure_is_refused(experiment_file):
     changed(experiment_file, "{kind: cdf", "{kind: sizes")
     with pytest.raises(InputError, match="kind"):
         load_experiment(experiment_file)
+
+
+EDITION = """experiment,claim,ours,low,high,seeds,verdict,reason
+experiment,kept,2.0,1.0,3.0,4,holds,
+experiment,other,0.5,0.4,inf,9,does not hold,The price is another.
+experiment,number,,,,0,not measured,It was not run.
+"""
+
+
+def test_what_changed_is_counted_and_has_its_reason(experiment_file, store, tmp_path):
+    summary = summarise(load_experiment(experiment_file), store)
+    claim = summary["claims"][0] | {"seeds": 40, "ours": [2.0, 1.0, 3.0]}
+    few = claim | {"seeds": 4, "verdict": "not measured"}
+    ours = claim | {"id": "goal", "published": "our goal"}
+    claims = [claim | {"id": "kept"}, claim | {"id": "other"}, few | {"id": "number"}, claim | {"id": "new"}, ours]
+    (tmp_path / "last-edition.csv").write_text(EDITION)
+    text = changes_page([summary | {"claims": claims}], read_edition(tmp_path))
+    says = "[experiment](results.md#experiment): Timeouts save money"
+    assert "| holds | 1 | 3 | 0 |" in text
+    assert "| not measured | 1 | 1 | 1 |\n| all | 3 | 4 | 1 |" in text
+    verdicts, numbers, added = text.split("\n## ")[1:]
+    row = f"| {says} | 1.2× | 0.5 [0.4, ∞] (9 seeds), does not hold | 2 [1, 3] (40 seeds), **holds** | The price is another. |"
+    assert verdicts.splitlines()[6:] == [row]
+    row = f"| {says} | 1.2× | not measured | 2 [1, 3] (4 seeds), **not measured** | It was not run. |"
+    assert numbers.splitlines()[6:] == [row]
+    assert added.splitlines()[6:] == [f"| {says} | 1.2× | 2 [1, 3] (40 seeds), **holds** |"]
+
+
+def test_an_edition_needs_its_columns(tmp_path):
+    assert read_edition(tmp_path) == {}
+    (tmp_path / "last-edition.csv").write_text("claim\n")
+    with pytest.raises(InputError, match="needs the columns experiment, claim, ours"):
+        read_edition(tmp_path)

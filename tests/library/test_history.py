@@ -15,6 +15,7 @@ from lynceus.library.open_study import OpenStudy, create_or_open, open_named
 from lynceus.policy.informed import FromHistory
 from lynceus.server.job_upload import uploaded_job
 from lynceus.storage.sql.storage import Storage
+from postgres import Server
 
 JOB = """\
 name: {name}
@@ -101,7 +102,10 @@ def test_files_and_other_storages(tmp_path: Path) -> None:
         ("{study: x, storage: 'sqlite:///nowhere/x.db'}", "history:"),
         ("{study: x, storage: 'nonsense://x'}", "history:"),
         ("{file: words.csv}", "history: "),
-        ("{file: negative.csv}", "not above 0"),
+        ("{file: negative.csv}", "negative.csv: runtime of a run is -5, but a run takes more than 0 seconds"),
+        ("{file: endless.csv}", "endless.csv: runtime of a run is inf, but a run takes more than 0 seconds"),
+        ("{file: one.csv}", "has 1 run that can be compared; 3 are needed"),
+        ("etl", "'etl' is this study itself; name earlier ones"),
         ("{file: corrupt.parquet}", "history: "),
         ("{file: few.csv}", "has 2 runs that can be compared; 3 are needed"),
     ],
@@ -112,6 +116,8 @@ def test_bad_history_is_said_in_one_sentence_and_the_study_begins(tmp_path: Path
     (tmp_path / "empty.csv").write_text("nodes,state,runtime\n4,FAIL,\n")
     (tmp_path / "words.csv").write_text("nodes,memory_gib,runtime\n1,4,soon\n2,4,later\n4,4,never\n")
     (tmp_path / "negative.csv").write_text("nodes,memory_gib,runtime\n1,4,-5\n2,4,3\n4,4,2\n")
+    (tmp_path / "endless.csv").write_text("nodes,memory_gib,runtime\n1,4,inf\n2,4,3\n4,4,2\n")
+    (tmp_path / "one.csv").write_text("nodes,memory_gib,runtime\n1,4,5\n")
     (tmp_path / "few.csv").write_text("nodes,memory_gib,runtime\n1,4,5\n2,4,3\n")
     (tmp_path / "corrupt.parquet").write_bytes(b"PAR1 and then nothing")
     one = create(tmp_path, "etl", f"history: [{entry}]")
@@ -120,6 +126,16 @@ def test_bad_history_is_said_in_one_sentence_and_the_study_begins(tmp_path: Path
     assert "\n" not in one.note
     assert one.study.problem.history == ()
     assert one.study.ask() is not None
+
+
+def test_runs_without_a_time_are_left_out_of_a_file(tmp_path: Path) -> None:
+    times = ["60", "30", "nan", "15", ""]
+    rows = [f"{nodes},4,{time}" for nodes, time in zip((1, 2, 4, 8, 16), times, strict=True)]
+    (tmp_path / "gaps.csv").write_text("nodes,memory_gib,runtime\n" + "\n".join(rows) + "\n")
+    one = create(tmp_path, "etl", "history: [{file: gaps.csv}]")
+    assert one.note is None
+    (past,) = one.study.problem.history
+    assert (past.columns["nodes"], past.seconds) == ((1, 2, 8), (60.0, 30.0, 15.0))
 
 
 def test_mistakes_in_the_section_are_errors_with_their_line(tmp_path: Path) -> None:
@@ -201,3 +217,74 @@ def test_python_studies_are_history_too(tmp_path: Path) -> None:
 )
 def test_the_family_is_the_name_without_its_size(name: str, family: str) -> None:
     assert family_of(Job.parse(JOB.format(name=f"'{name}'", more=""))) == family
+
+
+def test_runs_on_several_inputs_are_several_past_jobs(tmp_path: Path) -> None:
+    """Times on different amounts of data do not make one curve; the sizes say for how much data each is read."""
+    small = create(tmp_path, "etl-mixed", "input: {size: 20 GB}")
+    explore(small, 20)
+    large = create(tmp_path, "etl-mixed", "input: {size: 40 GB}")
+    explore(large, 40)
+    one = create(tmp_path, "etl", "history: [etl-mixed]\ninput: {size: 80 GB}")
+    past = one.study.problem.history
+    assert [(job.name, str(job.input), len(job.seconds)) for job in past] == [
+        ("etl-mixed on 20 GB", "20 GB", 6),
+        ("etl-mixed on 40 GB", "40 GB", 6),
+    ]
+    rows = [
+        f"{nodes},4,{seconds / nodes},{size}" for size, seconds in (("20 GB", 600), ("2e10", 606)) for nodes in (1, 2)
+    ]
+    (tmp_path / "own.csv").write_text(
+        "nodes,memory_gib,runtime,input_size\n" + "\n".join([*rows, "4,4,500,40 GB", "2,4,950,40 GB"]) + "\n"
+    )
+    own = create(tmp_path, "own", "history: [{file: own.csv}]")
+    (first,) = own.study.problem.history
+    assert (first.name, str(first.input), len(first.seconds)) == ("own on 20 GB", "20 GB", 4)
+    assert own.note is not None
+    assert "own has 2 runs that can be compared; 3 are needed" in own.note
+
+
+def test_what_past_runs_read_may_be_said_later(tmp_path: Path) -> None:
+    explore(create(tmp_path, "etl-old"), 20)
+    (tmp_path / "runs.csv").write_text("nodes,memory_gib,runtime\n1,4,600\n2,4,300\n4,4,150\n")
+    entries = "{study: etl-old, input: {size: 20 GB}}, {file: runs.csv, input: {size: 10 GiB}}"
+    one = create(tmp_path, "etl", f"history: [{entries}]\ninput: {{size: 40 GB}}")
+    assert [str(past.input) for past in one.study.problem.history] == ["20 GB", "10.7 GB"]
+    with pytest.raises(InputError, match=r"history\.0\.input: size is '3 Gb'"):
+        create(tmp_path, "bad", "history: [{study: etl-old, input: {size: 3 Gb}}]")
+    (tmp_path / "odd.csv").write_text("nodes,memory_gib,runtime,input_size\n1,4,600,lots\n2,4,300,1\n4,4,150,2\n")
+    odd = create(tmp_path, "odd", "history: [{file: odd.csv}]")
+    assert odd.note is not None
+    assert "input_size: size is 'lots'; give an amount such as 120 GB" in odd.note
+
+
+def test_an_export_says_what_its_runs_read(tmp_path: Path) -> None:
+    lines = [f"{n},4,COMPLETE,{600 / n}s,2e10,4000" for n in (1, 2, 4)]
+    (tmp_path / "export.csv").write_text(
+        "params_nodes,params_memory_gib,state,runtime,input_size,input_files\n" + "\n".join(lines) + "\n"
+    )
+    (past,) = create(tmp_path, "etl", "history: [{file: export.csv}]").study.problem.history
+    assert past.input is not None
+    assert past.input.numbers == {"size": 20e9, "files": 4000.0}
+    assert "input_size" not in past.columns
+
+
+def test_values_that_are_no_numbers_are_absent_in_every_storage(tmp_path: Path, postgres: Server) -> None:
+    """PostgreSQL refuses NaN in JSON, and a study must not fail because of its history."""
+    url = postgres.database("history-without-nan")
+    (tmp_path / "past.csv").write_text("nodes,memory_gib,runtime,p99\n1,4,10,nan\n2,4,20,1e999\n4,4,5,3\n")
+    job = Job.parse(JOB.format(name="etl", more="history: [{file: past.csv}]\nobjective: p99"), tmp_path)
+    one = create_or_open(prepare(job), url)
+    (past,) = one.study.problem.history
+    assert (past.metrics["p99"], past.columns["p99"]) == ((None, None, 3.0), (None, None, 3.0))
+    with Storage(url, create=False) as again:
+        assert "nan" not in str(again.load_study("etl").document).lower()
+
+
+def test_what_parquet_has_besides_numbers_is_a_text(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    days = pandas.to_datetime(["2026-11-17", "2026-11-18", None])
+    pandas.DataFrame({"nodes": [1, 2, 4], "day": days, "runtime": [10.0, 20.0, 5.0]}).to_parquet(tmp_path / "p.parquet")
+    (past,) = create(tmp_path, "etl", "history: [{file: p.parquet}]").study.problem.history
+    assert [cell and str(cell)[:10] for cell in past.columns["day"]] == ["2026-11-17", "2026-11-18", None]

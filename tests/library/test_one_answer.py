@@ -62,7 +62,7 @@ def named(one: OpenStudy) -> list[tuple[object, int | None, float | None]]:
     record = one.storage.load_study("noisy")
     lines: list[dict[str, Any]] = [
         to_json(overview(context)),
-        to_json(stored_overview(one.storage, record)),
+        to_json(stored_overview(one.storage, record, ())),
         study_document(context)["head"],
         studies_document(one.storage)["studies"][0],
     ]

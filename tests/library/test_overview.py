@@ -56,7 +56,7 @@ def test_the_overview_of_the_database_is_that_of_the_trials(tmp_path: Path, obje
         outcome = Outcome(end, seconds, 0.01, {"quality": round(float(rng.random()), 1)}, reason=reason)
         study.journal.ordered(order, {})
         study.runs.settle(order, outcome)
-        found, wanted = stored_overview(one.storage, one.storage.load_study("toy")), overview(study_context(one))
+        found, wanted = stored_overview(one.storage, one.storage.load_study("toy"), ()), overview(study_context(one))
         assert to_json(found) | {"worker_seen_s": None, "spent_usd": None} == to_json(wanted) | {
             "worker_seen_s": None,
             "spent_usd": None,

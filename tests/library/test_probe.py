@@ -69,7 +69,7 @@ def test_a_probe_runs_samples_and_its_need_is_history(folder: Path) -> None:
     ("before", "after", "said"),
     [
         ("held = bytearray", "sys.exit('no such file')\nheld = bytearray", "of the input did not finish: "),
-        ("400e6 * share", "40e6", "does not grow in a straight line"),
+        ("400e6 * share", "80e6 - 100e6 * share", "does not grow in a straight line"),
     ],
 )
 def test_a_probe_that_tells_nothing_costs_nothing(folder: Path, before: str, after: str, said: str) -> None:

@@ -193,7 +193,9 @@ class Campaign:
         """Every suggestion is that of a study in memory with the same outcomes, and the budget was never exceeded."""
         with Storage(self._task["url"]) as storage:
             disturbed = study_of(self._task, storage)
-        twin = Study(disturbed.problem, disturbed.policy, seed=self._task["seed"])
+            problem, policy = disturbed.problem, disturbed.policy
+            decision = disturbed.next_step().decision  # it reads shared budgets
+        twin = Study(problem, policy, seed=self._task["seed"])
         for event in events:
             if event.kind == "ordered":
                 order = twin.runs.order(slots=self._task["parallel"] - len(twin.pending))
@@ -203,7 +205,7 @@ class Campaign:
                 order = next(one for one in twin.pending if one.number == event.number)
                 twin.runs.settle(order, trials[event.number].outcome)
             assert twin.spent_usd + twin.reserved_usd <= budget * (1 + 1e-9)
-        decision, expected = disturbed.next_step().decision, twin.next_step().decision
+        expected = twin.next_step().decision
         assert type(decision) is type(expected)
         assert str(decision) == str(expected)
 

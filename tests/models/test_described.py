@@ -14,7 +14,7 @@ from lynceus.models.described import ordered_labels
 from lynceus.models.features import model_inputs
 from lynceus.models.mixture import Mixture
 from lynceus.models.state import State
-from lynceus.policy.default import ROUGH, SMOOTH
+from lynceus.policy.default import SMOOTH, TIME
 from lynceus.policy.next_step import observe
 from lynceus.policy.presets import preset
 from lynceus.problem.objective import Constraint
@@ -69,7 +69,7 @@ def prediction_of(space):
     """What the default's model, given facts, predicts after six runs."""
     problem = Problem(space, constraints=(Constraint("time", 900.0),))
     model = Mixture(
-        tuple(replace(one, surrogate=replace(one.surrogate, inputs="facts and price")) for one in (ROUGH, SMOOTH))
+        tuple(replace(one, surrogate=replace(one.surrogate, inputs="facts and price")) for one in (TIME, SMOOTH))
     )
     policy, seen = preset("lynceus"), ()
     for number, row in enumerate((0, 4, 7, 9, 13, 17)):

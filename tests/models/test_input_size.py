@@ -103,6 +103,23 @@ def test_intervals_of_80_percent_cover_about_80_percent() -> None:
     assert 0.7 <= np.mean(inside) <= 0.97
 
 
+def test_where_runs_do_not_vary_what_was_measured_counts() -> None:
+    """A configuration that is 15 % faster than its neighbours is taken for luck where runs vary, and for what it is where they do not."""
+    fast = 7
+
+    def truth(params: dict[str, object], size: float) -> float:
+        return linear(params, size) * (0.85 if params == SPACE.point(fast) else 1.0)
+
+    seen = runs(truth, [gb(50)], rows=[3, 5, 6, 7, 8, 9, 11], noise=0.0)
+    errors = []
+    for exact in (False, True):
+        believed = predict_at_input(Problem(SPACE, deterministic=exact), seen, gb(50))
+        assert believed is not None
+        errors.append(abs(float(believed.prediction.mean[0, fast, 0]) - math.log(truth(SPACE.point(fast), 50))))
+    assert errors[1] < 0.5 * errors[0]
+    assert errors[1] < 0.01
+
+
 def test_memory_that_suffices_for_less_data_is_not_trusted_with_more() -> None:
     """The cheapest row at 60 GB is just below its wall of memory; with twice the data it is four times slower."""
     problem = Problem(SPACE)

@@ -72,3 +72,25 @@ def test_a_need_that_most_configurations_meet_is_not_used(need: float) -> None:
 
 def test_only_a_straight_line_is_used() -> None:
     assert need_as_history(SPACE, MemoryNeed("unclear", 100 * GIB, 0.3, 0.8, 500.0)) is None
+
+
+def test_machines_that_are_counted_in_words_tell_no_memory() -> None:
+    space = Space.build([Ordinal("memory_gib", [8, 16]), Categorical("workers", ["few", "many"])], price="0.01")
+    assert total_memory(space) is None
+
+
+def test_samples_need_less_memory_and_less_time() -> None:
+    space = Space.build(
+        [Ordinal("memory_gib", (8, 16, 32)), Ordinal("nodes", (1, 2, 4, 8)), Ordinal("share", (0.1, 1.0))],
+        price="0.01 * memory_gib * nodes",
+    )
+    need = MemoryNeed("linear", 100 * GIB, 0.3, 1.0, 500.0)
+    past, whole = need_as_history(space, need, "share"), need_as_history(SPACE, need)
+    assert past is not None
+    assert whole is not None
+    shares, seconds = np.array(past.columns["share"]), np.array(past.seconds)
+    assert seconds[shares == 1.0] == pytest.approx(np.array(whole.seconds))
+    enough = np.array(past.columns["memory_gib"], dtype=float) * np.array(past.columns["nodes"], dtype=float) * GIB
+    little = (shares == 0.1) & (enough > 40 * GIB) & (enough < 100 * GIB)
+    same = np.roll(little, 1)  # the same machines with the whole input
+    assert (seconds[little] < 0.09 * seconds[same]).all(), "a tenth of the data fits where all of them do not"

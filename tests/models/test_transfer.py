@@ -13,6 +13,7 @@ from lynceus.models.state import State
 from lynceus.models.transfer import _NOISE, correlation, fitted, hypotheses_of, past_weights, posteriors, usable_history
 from lynceus.problem.budget import Budget
 from lynceus.problem.history import PastJob
+from lynceus.problem.job_input import JobInput
 from lynceus.problem.objective import Constraint, Objective
 from lynceus.problem.problem import Problem
 from lynceus.space.column import FloatArray
@@ -90,6 +91,25 @@ def test_a_sibling_gains_weight_and_predicts(factor: float) -> None:
     mean, covariance = fit.moments(SPACE, np.arange(len(SPACE)))
     assert np.abs(mean - np.log(truth)).mean() < 0.25
     assert (np.diag(covariance) > 0).all()
+
+
+def test_sizes_say_for_how_much_data_a_past_job_is_read() -> None:
+    """Four times the data: known before any run, and wrong sizes lose against the runs."""
+    truth, small = seconds_with(400.0), past(seconds_with(100.0))
+    errors = {}
+    for size in (None, "400 GB", "25 GB"):
+        told = replace(small, input=JobInput.read("100 GB"))
+        problem = replace(problem_with(told), constraints=(), input=None if size is None else JobInput.read(size))
+        for runs in (0, 4):
+            state = State.present(problem, seen(ROWS[:runs], truth))
+            believed = [one for one in posteriors(state) if one.job]
+            total = sum(one.weight for one in believed)
+            fits = [(one.weight / total, fit) for one in believed if (fit := one.fits[0]) is not None]
+            mean = sum(weight * fit.moments(SPACE, np.arange(len(SPACE)))[0] for weight, fit in fits)
+            errors[size, runs] = float(np.abs(mean - np.log(truth)).mean())
+    assert errors["400 GB", 0] < 0.5 * errors[None, 0]
+    assert errors["25 GB", 0] > errors[None, 0]
+    assert max(errors[size, 4] for size in ("400 GB", "25 GB")) < 0.4
 
 
 @pytest.mark.parametrize("how", ["inverted", "shuffled"])

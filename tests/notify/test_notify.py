@@ -20,6 +20,7 @@ from aiosmtpd.smtp import AuthResult
 
 from dashboards import JOB, served
 from local_runs import eventually
+from lynceus import create_study
 from lynceus.errors import InputError
 from lynceus.jobfile.job import Job
 from lynceus.notify.events import events
@@ -30,9 +31,11 @@ from lynceus.problem.budget import Budget
 from lynceus.problem.problem import Problem
 from lynceus.space.parameter import Integer
 from lynceus.space.table import Space
+from lynceus.storage.sql.budgets import BudgetStore
 from lynceus.storage.sql.storage import Storage
 from lynceus.study.stored import open_study
 from lynceus.study.study import Study
+from lynceus.trial.shared_budget import Account
 from ports import free_ports
 
 SECRET = "T0K3N-in-the-path"
@@ -149,6 +152,34 @@ def test_one_of_many_workers_sends_an_event(hook: Hook, tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as many:
         list(many.map(lambda _: sent_by(hook, a_study(url)), range(8)))
     assert [one["event"] for one in hook.got] == ["budget"]
+
+
+def test_a_study_without_shared_money_sends_a_pause_for_each_month(hook: Hook, tmp_path: Path) -> None:
+    now = [1_795_000_000.0]  # 18 November 2026
+    storage = Storage(f"sqlite:///{tmp_path}/s.db", now=lambda: now[0])
+    budgets, project = BudgetStore(storage), Account.parse("project:forecasts")
+    budgets.set(project, 20.0, by="boss")
+    space = Space.build([Integer("n", 1, 10)], price=3600.0)
+    study = create_study(space=space, policy="random", study_name="sent", storage=storage, project="forecasts")
+    trial = study.ask()
+    assert trial is not None
+    study.tell(trial, runtime=trial.timeout, state="TIMEOUT")
+    assert study.ask() is None
+    assert sent_by(hook, study) == ["pause"]
+    text = hook.got[0]["text"]
+    assert "$0 left of $20.00 of project:forecasts for November 2026" in text
+    assert "wait until 1 December (UTC), or raise it with: lynceus budget set project:forecasts" in text
+    assert text.endswith("When there is money again, continue with: lynceus resume sent")
+    study.resume()
+    assert study.ask() is None
+    assert sent_by(hook, study) == [], "nothing is new: it is still November, and nothing ran"
+    budgets.set(project, 0.0, by="boss")
+    now[0] = 1_796_083_200.0
+    study.resume()
+    assert study.ask() is None
+    assert sent_by(hook, study) == ["pause"], "December has its own"
+    assert "for December 2026" in hook.got[1]["text"]
+    storage.close()
 
 
 def test_the_text_of_a_message(hook: Hook, tmp_path: Path) -> None:

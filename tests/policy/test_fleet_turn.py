@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -39,18 +40,19 @@ def test_saving_counts_future_runs() -> None:
 
 
 def test_a_job_of_which_nothing_is_known_comes_first() -> None:
-    found = next_turn([turn(0, 50.0), turn(1, math.nan, trials=0)])
+    found = next_turn([turn(0, 50.0), replace(turn(1, math.nan, trials=0), family="another")])
     assert found is not None
     assert found.job == 1
 
 
-def test_an_expensive_job_waits_for_much_cheaper_ones_that_still_learn() -> None:
+def test_an_expensive_job_waits_for_a_cheaper_relative_that_still_learns() -> None:
     expensive = turn(1, math.nan, trial=10.0, trials=0)
     for cheap, first in (
         (turn(0, 5.0, trial=1.0), 0),
         (turn(0, 0.5, trial=1.0), 1),  # it has learnt what it can
-        (turn(0, 5.0, trial=1.0, spent=11.0), 1),  # teaching has cost as much as a trial
-        (turn(0, 5.0, trial=8.0), 1),  # hardly cheaper
+        (turn(0, 5.0, trial=1.0, spent=41.0), 1),  # teaching has cost as much as four trials
+        (turn(0, 5.0, trial=11.0), 1),  # not cheaper
+        (replace(turn(0, 5.0, trial=1.0), family="another"), 1),  # no relative
     ):
         found = next_turn([cheap, expensive])
         assert found is not None

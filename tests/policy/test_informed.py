@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,7 +24,8 @@ from lynceus.space.table import Space
 from lynceus.storage.serialization import order_of, order_record
 from lynceus.study.run_loop import explore
 from lynceus.study.study import Study
-from lynceus.trial.order import Purpose
+from lynceus.trial.order import Order, Plan, Purpose
+from lynceus.trial.outcome import End, Observation, Outcome, TrainingTarget
 
 SPACE = Space.build(
     [Ordinal("nodes", [2, 4, 8, 16, 32]), Ordinal("memory_gib", [8, 16, 32])], price="0.1 * nodes * memory_gib / 8"
@@ -69,6 +72,34 @@ def test_a_sibling_suggests_its_best_configuration_at_once() -> None:
     assert plan.expected is not None
 
 
+def test_the_more_past_jobs_the_likelier_a_suggestion_must_be() -> None:
+    """One of many fits the first runs by accident."""
+    truth = seconds_with(100.0)
+    problem, plain = problem_with(past(truth), past(truth)), preset("lynceus")
+    plan = suggestion(State.present(problem, ()), seed=0)
+    assert plan is not None
+    for chance, suggests in ((1.9 * plan.score, True), (2.1 * plan.score, False)):
+        study = Study(problem, replace(plain, choose=FromHistory(plain.choose, chance=min(chance, 1.0))))
+        study.ask()
+        assert (study.record.open_runs[0].order.plan.purpose is Purpose.HISTORY) is suggests
+    alone = Study(problem_with(past(truth)), replace(plain, choose=FromHistory(plain.choose, chance=1.0)))
+    alone.ask()
+    assert alone.record.open_runs[0].order.plan.purpose is Purpose.HISTORY
+
+
+def test_a_suggestion_says_what_it_is_worth() -> None:
+    """So that a stopping rule and a fleet can weigh it; NaN before any run has kept the limits."""
+    truth = seconds_with(100.0)
+    study = searched(problem_with(past(truth)), truth)
+    plans = [one.order.plan for one in study.observations if one.order.plan.purpose is Purpose.HISTORY]
+    feasible = np.minimum.accumulate(np.where(truth[[one.row for one in study.observations]] <= 900.0, 0, 1))
+    before = {one.order.number: place == 0 or feasible[place - 1] == 1 for place, one in enumerate(study.observations)}
+    for one in study.observations:
+        plan = one.order.plan
+        if plan in plans:
+            assert np.isnan(plan.gain) == np.isnan(plan.best_rate) == before[one.order.number]
+
+
 def test_a_metric_is_suggested_where_it_was_best() -> None:
     truth = seconds_with(100.0)
     rate = 1e4 / truth
@@ -81,28 +112,30 @@ def test_a_metric_is_suggested_where_it_was_best() -> None:
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.0, 2.0))
 def test_vain_suggestions_never_cost_more_than_their_share(seed: int, share: float) -> None:
-    """Whatever the past says: before every run that it suggests, its vain runs cost at most `share` of all others."""
+    """Whatever the past says: from its second suggestion on, its vain runs, with what the next is expected to cost, are at most `share` of
+    all others."""
     random = np.random.default_rng(seed)
     lie = past(seconds_with(100.0) * np.exp(random.normal(0, 0.4, len(SPACE))) * np.where(MEMORY > 8, 6.0, 1.0))
     plain = preset("lynceus")
     study = searched(
         problem_with(lie),
         seconds_with(100.0),
-        informed(plain).__class__(
-            "lynceus",
-            FromHistory(plain.choose, share=share),
-            plain.surrogate,
-            plain.timeout,
-            plain.stop,
-            plain.answer,
-            plain.confirm,
-        ),
+        replace(plain, choose=FromHistory(plain.choose, share=share)),
     )
     seen = study.observations
-    for place, one in enumerate(seen):
-        if one.order.plan.purpose is Purpose.HISTORY:
-            before = State.present(study.problem, seen[:place])
-            assert vain_usd(before) <= share * other_usd(before) + 1e-12
+    suggested = [place for place, one in enumerate(seen) if one.order.plan.purpose is Purpose.HISTORY]
+    for place in suggested[1:]:
+        before = State.present(study.problem, seen[:place])
+        assert vain_usd(before) + seen[place].order.plan.usd <= share * other_usd(before) + 1e-12
+
+
+@pytest.mark.parametrize(("second_s", "vain"), [(99.0, True), (94.0, False), (101.0, True)])
+def test_a_suggestion_that_hardly_improves_on_the_best_was_vain(second_s: float, vain: bool) -> None:
+    problem, seen = problem_with(objective="time"), []
+    for number, seconds in enumerate((100.0, second_s)):
+        order = Order(number, number, 1e4, 1.0, Plan(number, why="", purpose=Purpose.HISTORY))
+        seen.append(Observation(order, Outcome(End.FINISHED, seconds, 0.25), TrainingTarget(seconds)))
+    assert vain_usd(State.present(problem, tuple(seen))) == (0.25 if vain else 0.0)
 
 
 @pytest.mark.parametrize("how", ["inverted", "shuffled"])
@@ -147,4 +180,39 @@ def test_the_purpose_is_stored() -> None:
     study.ask()
     order = study.record.open_runs[0].order
     assert order.plan.purpose is Purpose.HISTORY
-    assert order_of(order_record(order)) == order
+    assert order_of(order_record(order)).plan.purpose is Purpose.HISTORY
+
+
+def test_without_a_usable_history_it_decides_as_the_policy_itself() -> None:
+    problem, truth = problem_with(), seconds_with(20.0)
+    with_part, alone = (searched(problem, truth, policy) for policy in (informed(preset("lynceus")), preset("lynceus")))
+    assert [seen.row for seen in with_part.observations] == [seen.row for seen in alone.observations]
+
+
+def test_what_broke_a_limit_on_a_metric_there_is_not_suggested_here() -> None:
+    """Compression ratios differ by little: 0.39 is far above a limit of 0.33 although its logarithm is near."""
+    space = Space.build([Ordinal("level", list(range(1, 13))), Ordinal("threads", [1, 2, 4])], price="0.05 * threads")
+    level, threads = (np.array([float(one) for one in space.columns[name].tolist()]) for name in ("level", "threads"))
+    seconds, ratio = 4.0 * (1 + 0.6 * level) / threads**0.7, 0.40 - 0.008 * level
+    columns = {name: tuple(column.tolist()) for name, column in space.columns.items()}
+    told = PastJob("past", columns, tuple(seconds), (False,) * len(space), metrics={"ratio": tuple(ratio)})
+    limits = (Constraint("time", 600.0), Constraint("ratio", 0.33))
+    study = Study(
+        Problem(space, constraints=limits, budget=Budget(usd=50.0), history=(told,)), informed(preset("lynceus"))
+    )
+    suggested = []
+    for _ in range(6):
+        trial = study.ask()
+        assert trial is not None
+        row = space.row(trial.params)
+        if study.record.open_runs[0].order.plan.purpose is Purpose.HISTORY:
+            suggested.append(row)
+        runs_s = 2 * float(seconds[row])
+        if trial.timeout is not None and runs_s > trial.timeout:
+            study.tell(trial, runtime=trial.timeout, state="TIMEOUT")
+        else:
+            study.tell(trial, runtime=runs_s, metrics={"ratio": float(ratio[row])})
+    assert suggested
+    assert all(ratio[row] <= 0.33 for row in suggested[1:]), (
+        "only the first suggestion does not know the level of the metric"
+    )

@@ -11,7 +11,8 @@ from lynceus.policy.retries import RetryRules
 from lynceus.problem.job_input import JobInput
 from lynceus.study.study import Study
 from lynceus.trial.incumbents import incumbent
-from lynceus.trial.order import Order
+from lynceus.trial.order import Order, Purpose
+from lynceus.trial.outcome import End
 from lynceus.trial.trial import TrialState
 
 SPACE = lynceus.Space.build([lynceus.Ordinal("nodes", [1, 2, 4, 8, 16])], price="0.1 * nodes")
@@ -72,3 +73,28 @@ def test_imported_runs_may_have_read_another_input() -> None:
     study.add_trial({"nodes": 2}, runtime=800)
     assert [str(seen.order.input) for seen in study.observations] == ["400 GB", "100 GB"]
     assert study.best_params == {"nodes": 2}
+
+
+def test_a_search_without_a_budget_goes_on_after_runs_on_another_input() -> None:
+    study = lynceus.create_study(space=SPACE, constraints=["runtime <= 20m"], input="100 GB")
+    study.add_trials([({"nodes": nodes}, 60 + 1600 / nodes, {}) for nodes in (1, 2, 4)], input="50 GB")
+    assert study.ask() is not None
+
+
+def test_a_job_that_is_cheapest_on_few_machines_is_believed_on_the_next_input() -> None:
+    """Its runs on more machines were stopped; that they would have taken far longer is a guess, and no reason to distrust it."""
+    space = lynceus.Space.build(
+        [lynceus.Ordinal("workers", [1, 2]), lynceus.Ordinal("piece_kb", [16, 128, 1024])], price="0.05 * workers"
+    )
+    study = lynceus.create_study(space=space, constraints=["runtime <= 2m"], budget="$1", input="4 MB")
+    seconds = {16: 1.9, 128: 1.2, 1024: 1.1}
+    while (trial := study.ask()) is not None and len(study.observations) < 6:
+        took = seconds[int(str(trial.params["piece_kb"]))]
+        late = trial.timeout is not None and took > trial.timeout
+        study.tell(trial, runtime=trial.timeout if late else took, state="TIMEOUT" if late else TrialState.COMPLETE)
+    assert any(seen.outcome.end is End.TIMEOUT for seen in study.observations)
+    problem = replace(study.problem, input=JobInput.read("16 MB"))
+    order = next_step(problem, study.policy, RetryRules(), study.record, seed=0).decision
+    assert isinstance(order, Order)
+    assert order.plan.purpose is Purpose.HISTORY
+    assert problem.space.point(order.row)["workers"] == 1

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import inspect
 import json
+import math
 import pkgutil
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from lynceus.models.past_pairs import PastPairs
 from lynceus.models.trees import Trees
 from lynceus.policy import designs as initial_designs
 from lynceus.policy.answer import BestPredicted, BestSeen
-from lynceus.policy.default import ROUGH
+from lynceus.policy.default import TIME
 from lynceus.policy.designs import Amount, LatinHypercube
 from lynceus.policy.interfaces import Answer, CensoredValue, Chooser, Confirm, Quadrature, Shortlist, Stop, TimeoutRule
 from lynceus.policy.multi_fidelity import CHEAP_START
@@ -279,15 +280,17 @@ STORED = sorted((Path(__file__).parents[1] / "fixtures" / "v0.1" / "policies").g
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 def test_policies_of_version_0_1_are_read(path):
     current = preset(path.stem)
-    # Version 0.1 took every run at its word, had one process, learnt from all runs, knew no floor, modelled metrics as they are
-    # and never gave up; a stored policy decides as it did.
+    # Version 0.1 took every run at its word, learnt from all runs, knew no floor, modelled metrics as they are, stopped the first run at
+    # the deadline and never gave up; a stored policy decides as it did.
     former = current
     if current.confirm is not None:
         stop = dataclasses.replace(current.stop, gives_up=False)
+        rule = dataclasses.replace(current.timeout.rule, overtime=1.0, overtime_share=math.inf)
+        timeout = dataclasses.replace(current.timeout, rule=rule)
         start, planner = current.choose.choosers
         choose = simple.FirstOf((start, dataclasses.replace(planner, ample=planner.ample.chooser)))
         former = dataclasses.replace(
-            current, choose=choose, surrogate=ROUGH, answer=BestSeen(), confirm=None, stop=stop
+            current, choose=choose, surrogate=TIME, timeout=timeout, answer=BestSeen(), confirm=None, stop=stop
         )
     if path.stem == "fabulinus":
         # Its planner and its answer were mended, and it got a number of iterations; a stored policy keeps the old ones.
@@ -312,7 +315,7 @@ def test_policies_of_version_0_1_are_read(path):
 
 def test_every_preset_of_version_0_1_has_a_fixture():
     newer = {"fabulinus-2019", "lynceus-2020+stop", "staged", "known-cost"}
-    newer |= {"paris", "quasar", "ottertune", "karasu", "flora"}
+    newer |= {"paris", "quasar", "ottertune", "karasu", "flora", "ernest-sizes"}
     assert {path.stem for path in STORED} == set(all_presets()) - newer
 
 

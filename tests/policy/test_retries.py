@@ -55,6 +55,19 @@ def test_after_a_pause_the_configurations_that_failed_run_again() -> None:
     assert len(run) == len(study.problem.space) - 1
 
 
+def test_a_job_that_never_ran_runs_again_after_a_resume_also_where_too_few_configurations_failed_for_a_pause() -> None:
+    study = Study(problem_of(), preset("sweep"), retry_rules=RetryRules(max_failures=100))
+    while (trial := study.ask()) is not None:
+        study.tell(trial, state="FAIL", reason="job")
+    failed = len(study.trials)
+    assert study.stopped is not None
+    assert study.stopped.study_state == "FINISHED"
+    study.resume()
+    trial = study.ask()
+    assert failed > 0
+    assert trial is not None, "the job was mended"
+
+
 @given(observation_lists, st.integers(0, 6))
 def test_single_failures_count_after_a_resume(observations: tuple[Observation, ...], resumed_at: int) -> None:
     without_pauses = RetryRules(max_failures=0)

@@ -138,3 +138,12 @@ def test_constraints_hold_at_their_bound() -> None:
 
 def test_a_large_bound_is_written_out() -> None:
     assert str(Constraint.parse("throughput >= 2.5e6")) == "throughput >= 2500000"
+
+
+def test_a_metric_whose_name_is_a_part_of_a_quantity_is_not_taken_for_it() -> None:
+    with pytest.raises(InputError) as share:
+        Constraint.parse("ratio <= 50%")
+    with pytest.raises(InputError) as slip:
+        Constraint.parse("runtme <= 50 minutes")
+    assert "Did you mean" not in str(share.value)
+    assert str(slip.value).endswith("Did you mean 'runtime'?")

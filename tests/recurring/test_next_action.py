@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lynceus.problem.objective import Constraint
 from lynceus.recurring.action import Action, ActionKind
 from lynceus.recurring.canary_rules import allowance_left
 from lynceus.recurring.next_action import next_action
@@ -185,6 +186,19 @@ def test_a_price_change_needs_no_run() -> None:
     assert action.effect.saving_usd > 0
 
 
+@pytest.mark.parametrize(("accuracy", "tried"), [(0.95, True), (0.8, False), (None, False)])
+def test_only_what_kept_the_limits_on_metrics_in_a_search_is_tried(accuracy: float | None, tried: bool) -> None:
+    """Production runs report no metrics, so they cannot tell that another configuration breaks a limit."""
+    record = grown()
+    trials = tuple(
+        replace(one, metrics={} if accuracy is None else {"accuracy": accuracy}) if dict(one.params) != ADOPTED else one
+        for one in record.trials
+    )
+    limited = problem().with_constraints([Constraint.parse("accuracy >= 0.9")])
+    action = next_action(limited, replace(record, trials=trials), now_s(record), 178.0)
+    assert (action.kind is ActionKind.CANARY) is tried
+
+
 def test_nothing_known_raises_nothing() -> None:
     empty = replace(adopted(), trials=())
     failed = with_run(
@@ -224,3 +238,15 @@ def test_a_canary_never_breaks_its_rules(
         assert action.params != ADOPTED
     if action.kind is ActionKind.RETUNE:
         assert action.budget_usd <= allowance_left(record, moment)
+
+
+def test_what_a_search_gives_back_belongs_to_the_month_in_which_it_was_taken() -> None:
+    """A search takes its whole budget when it starts, and gives back what is left when it ends, perhaps a month later."""
+    november, december = 1_795_000_000.0, 1_796_200_000.0
+    taken = Change(november, "retune", evidence={"study": "etl-retune-1"}, cost_usd=80.0)
+    back = Change(december, "retune", evidence={"study": "etl-retune-1"}, cost_usd=-50.0)
+    other = Change(december, "retune", evidence={"study": "etl-retune-2"}, cost_usd=20.0)
+    record = replace(adopted(), changes=(taken, back, other))
+    assert [allowance_left(record, moment) for moment in (november, december)] == [20.0, 80.0]
+    at_once = replace(record, changes=(taken, replace(back, at_s=november)))
+    assert allowance_left(at_once, november) == 70.0

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from lynceus.errors import InputError, MissingExtraError
-from lynceus.replay.job import load_job, quantile_of
+from lynceus.problem.job_input import JobInput
+from lynceus.replay.job import load_job, quantile_of, table_as_history
 from lynceus.replay.job_file import ReplaySpec
 from lynceus.replay.shipped import shipped_jobs
 from lynceus.replay.tables import data_folder
@@ -31,6 +32,26 @@ def test_a_job_is_built_from_table_and_document(toy):
     assert toy.target == 0.9
     assert toy.optimum.row == 1
     assert math.isclose(toy.optimum.cost_usd, 0.04)
+
+
+def test_a_document_may_select_rows_and_say_what_runs_read(write_job):
+    path = write_job(spec=SPEC + "where: vm == 'large' and nodes > 1\ninput: {size: 12 GB}\n")
+    job, past = load_job(path), table_as_history(path)
+    assert [job.problem.space.point(row)["nodes"] for row in range(len(job.problem.space))] == [2, 4]
+    assert len(past.seconds) == 2
+    assert job.problem.input == past.input == JobInput.read("12 GB")
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("where: nodes > 99", r"where.*: no row of toy.csv has nodes > 99; relax"),
+        ("input: {size: big}", "input.*size is 'big'; give an amount"),
+    ],
+)
+def test_a_wrong_selection_or_input_names_its_field(write_job, field, message):
+    with pytest.raises(InputError, match=message):
+        load_job(write_job(spec=SPEC + field + "\n"))
 
 
 def test_arguments_override_the_document(write_job):

@@ -13,11 +13,13 @@ from starlette.datastructures import Headers
 from dashboards import JOB, READ, WRITE, Dashboard, dashboard, served
 from local_runs import eventually
 from lynceus.server import guard
-from lynceus.server.access import SESSION_S, Access, Role
+from lynceus.server.access import SESSION_S, Access
 from lynceus.server.login_limits import FREE_FAILURES, LONGEST_WAIT_S, LoginLimits
 from lynceus.server.proxies import TrustedProxies
 from lynceus.server.routes import session
+from lynceus.storage.access_token import Role
 from lynceus.storage.sql.storage import Storage
+from lynceus.version import __version__
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +104,14 @@ def sign_in(server: Dashboard, token: str) -> tuple[dict[str, str], dict[str, An
 def test_a_browser_signs_in_and_out(guarded: Dashboard) -> None:
     assert guarded.get("session").json == {
         "signed_in": False,
+        "role": None,
+        "token": None,
         "can_read": False,
         "can_write": False,
         "csrf": None,
         "needs_token": True,
         "writes": True,
-        "version": "0.1.0",
+        "version": __version__,
     }
     headers, signed_in = sign_in(guarded, WRITE)
     assert (signed_in["signed_in"], signed_in["can_read"], signed_in["can_write"]) == (True, True, True)
@@ -151,27 +155,28 @@ def test_the_csrf_token_of_another_session_is_refused(guarded: Dashboard) -> Non
 
 def test_sessions_are_signed_by_role_and_expire() -> None:
     access = Access(READ, WRITE)
-    cookie = access.new_session(Role.WRITE, now=1000.0)
-    assert access.session_role(cookie, 1000.0) is Role.WRITE
+    cookie = access.new_session(Role.ADMIN, now=1000.0)
+    assert access.session_role(cookie, 1000.0) is Role.ADMIN
     assert access.session_role(cookie, 1001.0 + SESSION_S) is None
     # With the read token alone, one can forge sessions of readers, but not of writers.
     reader = Access(READ, "guessed-write-token-00")
-    assert access.session_role(reader.new_session(Role.READ, 1000.0), 1000.0) is Role.READ
-    assert access.session_role(reader.new_session(Role.WRITE, 1000.0), 1000.0) is None
-    forged = "write." + access.new_session(Role.READ, 1000.0).partition(".")[2]
+    assert access.session_role(reader.new_session(Role.VIEWER, 1000.0), 1000.0) is Role.VIEWER
+    assert access.session_role(reader.new_session(Role.ADMIN, 1000.0), 1000.0) is None
+    forged = "admin." + access.new_session(Role.VIEWER, 1000.0).partition(".")[2]
     for invalid in (
         forged,
         "",
         "a.b.c.d",
-        "write.inf.x.y",
+        "admin.inf.x.y",
         cookie + "0",
         cookie[:-1],
         "none.9999999999.x.y",
+        "runner.9999999999.x.y",
         "\ud800.1.2.3",
     ):
         assert access.session_role(invalid, 1000.0) is None, invalid
     without_write = Access(READ)
-    assert without_write.session_role(without_write.new_session(Role.WRITE, 1000.0), 1000.0) is None
+    assert without_write.session_role(without_write.new_session(Role.ADMIN, 1000.0), 1000.0) is None
 
 
 @pytest.mark.parametrize(

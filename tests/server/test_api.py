@@ -303,6 +303,7 @@ def test_every_operation_is_documented_with_an_example(server: Dashboard) -> Non
 def test_examples_have_the_fields_of_real_answers(server: Dashboard, new_study) -> None:
     from lynceus.server.examples import EXAMPLES
     from lynceus.server.job_examples import JOB_EXAMPLES
+    from lynceus.server.team_examples import TEAM_EXAMPLES
 
     name = new_study()
     real = {
@@ -342,7 +343,8 @@ def test_examples_have_the_fields_of_real_answers(server: Dashboard, new_study) 
     assert EXAMPLES["what_if"]["answers"][0].keys() == real["what_if"]["answers"][0].keys()
     assert EXAMPLES["what_if"]["answers"][0]["measured"].keys() == real["what_if"]["answers"][0]["measured"].keys()
     assert EXAMPLES["explain"]["next"].keys() == real["explain"]["next"].keys()
-    compared = real.keys() | {"create"} | JOB_EXAMPLES.keys()  # those of jobs in test_jobs.py
+    # those of jobs in test_jobs.py, those of teams in test_teams.py
+    compared = real.keys() | {"create"} | JOB_EXAMPLES.keys() | TEAM_EXAMPLES.keys()
     assert compared == EXAMPLES.keys(), "every example is compared with a real answer"
 
 

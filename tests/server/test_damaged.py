@@ -41,6 +41,11 @@ def test_a_damaged_study_does_not_take_others_down(folder: Path) -> None:
             assert server.get(f"studies/good{part}").status == 200
         assert server.post("studies/good/ask").json["trial"]["number"] == 1
         assert server.get(f"compare?a=good&b={next(iter(DAMAGE))}").status == 409
+        metrics = server.get("/metrics")
+        assert (metrics.status, 'lynceus_trials{study="good",state="complete"} 1' in metrics.body.decode()) == (
+            200,
+            True,
+        )
 
 
 def test_the_address_of_the_storage_is_never_served(folder: Path) -> None:

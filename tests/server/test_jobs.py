@@ -12,6 +12,7 @@ import pytest
 import lynceus
 from dashboards import READ, WRITE, Dashboard, served
 from lynceus.errors import InputError
+from lynceus.library.recurring.recurring_job import adopt_job
 from lynceus.server.job_examples import JOB_EXAMPLES
 from lynceus.storage.sql.storage import Storage
 from sample_jobs import search
@@ -98,6 +99,29 @@ def test_unknown_jobs_and_missing_rights(site: Dashboard, name: str) -> None:
     assert site.post(f"jobs/{name}/rollback", {"to": 9}).status == 422
     assert site.get(f"jobs/{name}", token=None).status == 401
     assert site.post(f"jobs/{name}/rollback", {"to": 1}, token=READ).status == 403
+
+
+def test_clients_cannot_make_the_server_read_its_files(site: Dashboard, tmp_path: Path) -> None:
+    """Not a job file by its path, and not one that is named as the job is."""
+    (tmp_path / "own.yaml").write_text("name: x\nrun: ./x --password p4ss\nspace: {n: [1, 2]}\nprice: n\nbudget: 1\n")
+    for name, given in (("evil", {"study": str(tmp_path / "own.yaml")}), ("own.yaml", {})):
+        answer = site.post(f"jobs/{name}/adopt", {"params": {"n": 1}, **given})
+        assert (answer.status, "there is no study" in answer.sentence) == (422, True)
+        assert site.get(f"jobs/{name}").status == 404
+    missing = site.post("jobs/evil/adopt", {"study": str(tmp_path / "other.yaml"), "params": {"n": 1}})
+    assert "there is no study" in missing.sentence, "nor does the answer tell which files there are"
+
+
+def test_a_recorded_run_is_no_error_although_nobody_can_be_told(site: Dashboard, tmp_path: Path) -> None:
+    """The scheduler would send the report again, or believe that its run had failed."""
+    (tmp_path / "job.yaml").write_text(
+        "name: x\nrun: 'true'\nspace: {n: [1, 2]}\nprice: n\nbudget: 1\nnotify: {webhook: 'env:NOT_SET_ON_THE_SERVER'}\n"
+    )
+    name = f"job-{uuid4().hex[:8]}"
+    given = {"source": str(tmp_path / "job.yaml"), "params": {"n": 1}}
+    adopt_job(name, storage=site.get("jobs").json["storage"], **given)
+    answer = site.post(f"jobs/{name}/runs", {"run_id": "a", "runtime": 60})
+    assert (answer.status, answer.json) == (200, {"new": True, "version": 1, "changes": []})
 
 
 def test_examples_have_the_fields_of_real_answers(site: Dashboard, name: str) -> None:

@@ -20,8 +20,10 @@ from local_runs import eventually, processes_below
 from lynceus import Categorical, Integer, Space, create_study
 from lynceus.policy.policy_file import describe
 from lynceus.server import commands
+from lynceus.server.guard import Visitor
 from lynceus.server.job_upload import uploaded_job
 from lynceus.server.study_cache import StudyCache
+from lynceus.storage.access_token import Role
 from lynceus.storage.sql.leases import LOST_AFTER_S
 from lynceus.storage.sql.storage import Storage, fingerprint
 from lynceus.trial.outcome import FailureReason
@@ -166,7 +168,7 @@ def test_trials_without_heartbeats_are_settled_if_their_client_has_sent_some(tmp
             policy=describe(prepared.policy),
         )
         one = StudyCache(storage).writable("toy")
-        one.study.journal.worker = commands.worker_name("10.0.0.7")  # type: ignore[attr-defined]
+        one.study.journal.worker = Visitor(Role.RUNNER, "10.0.0.7", token="ana").author  # type: ignore[attr-defined]
         beating, silent = one.study.ask(), one.study.ask()
         assert beating is not None
         assert silent is not None

@@ -1,6 +1,7 @@
 """`/metrics` of the server and of workers, read with Prometheus's own parser."""
 
 import json
+import re
 import urllib.request
 from pathlib import Path
 from urllib.error import HTTPError
@@ -13,8 +14,11 @@ from dashboards import READ, WRITE, served
 from lynceus.analysis.prometheus import StudyNumbers, exposition
 from lynceus.cli.worker_metrics import served_metrics
 from lynceus.errors import InputError
+from lynceus.library.recurring.recurring_job import adopt_job
 from lynceus.server.metrics import StudyMetrics
+from lynceus.storage.sql.budgets import BudgetStore
 from lynceus.storage.sql.storage import Storage
+from lynceus.trial.shared_budget import Account
 from ports import free_ports
 from told_times import JOB, seconds_of, study
 
@@ -74,6 +78,38 @@ def test_the_server_tells_money_trials_and_decisions_to_those_with_a_token(tmp_p
         assert found["lynceus_trials", "running"] == 1
 
 
+def test_shared_budgets_have_their_values(tmp_path: Path) -> None:
+    with served(f"sqlite:///{tmp_path}/s.db", tmp_path) as server:
+        client = lynceus.Client(server.url, WRITE)
+        assert "lynceus_shared_budget" not in server.get("/metrics").body.decode(), (
+            "without budgets there is nothing to tell"
+        )
+        client.set_budget("project:forecasts", "30 USD")
+        client.set_budget('owner:a"b', 0)
+        one = client.create_study({**JOB, "name": "paid", "project": "forecasts", "owner": 'a"b', "policy": "sweep"})
+        assert one.ask() is None, "its owner has nothing"
+        client.set_budget('owner:a"b', 50)
+        one.resume()
+        first, second = one.ask(), one.ask()
+        assert first is not None
+        assert second is not None
+        one.tell(first, runtime=100.0)
+        client.set_budget('owner:a"b', 0.001)
+        found = parsed(server.get("/metrics").body.decode())
+        reserved = one.reserved_usd
+        assert reserved > 0
+        assert one.spent_usd > 0.001
+        for who, usd in (("forecasts", 30.0), ('a"b', 0.001)):
+            assert found["lynceus_shared_budget_dollars", who] == usd
+            assert found["lynceus_shared_budget_charged_dollars", who] == pytest.approx(one.spent_usd)
+            assert found["lynceus_shared_budget_reserved_dollars", who] == pytest.approx(reserved)
+            left = usd - one.spent_usd - reserved
+            assert found["lynceus_shared_budget_left_dollars", who] == pytest.approx(left)
+        families = {one.name: one for one in text_string_to_metric_families(server.get("/metrics").body.decode())}
+        kinds = [sorted(sample.labels) for sample in families["lynceus_shared_budget_left_dollars"].samples]
+        assert sorted(kinds) == [["owner"], ["project"]]
+
+
 def test_a_scrape_reads_only_what_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     for name in ("a", "b", "c"):
@@ -123,17 +159,31 @@ def test_names_are_escaped() -> None:
     assert parsed(text)["lynceus_reserved_dollars", ""] == float("inf")
 
 
-def test_the_dashboard_of_grafana_asks_for_metrics_that_exist() -> None:
-    numbers = StudyNumbers("s", "RUNNING", 1.0, 1.0, 1, 1, 1, 1, 1.0, 1.0, 1, 1, 1.0)
-    known = {name for name, _ in parsed(exposition([numbers]))}
+QUERIES = [target["expr"] for one in json.loads(DASHBOARD.read_text())["panels"] for target in one["targets"]]
+
+
+def test_the_dashboard_of_grafana_asks_for_metrics_that_exist(tmp_path: Path) -> None:
+    """A server that has a study, a recurring job and a budget answers every query."""
+    url = f"sqlite:///{tmp_path}/s.db"
+    finished(url, "etl")
+    with Storage(url) as storage:
+        BudgetStore(storage).set(Account.parse("owner:ana"), 50.0, by="boss")
+    job = adopt_job("nightly", source="etl", storage=url)
+    for number in range(6):
+        job.record(300.0 + number)
+    with served(url, tmp_path, read=READ) as server:
+        known = set(re.findall(r"^lynceus_\w+", server.get("/metrics").body.decode(), re.MULTILINE))
+    decided = {"lynceus_decision_seconds_sum", "lynceus_decision_seconds_count"}  # of workers, and of `ask` over HTTP
+    asked = {name for query in QUERIES for name in re.findall(r"lynceus_\w+", query)}
+    assert asked - decided <= known
+    assert decided <= asked
     panels = json.loads(DASHBOARD.read_text())["panels"]
-    assert len({one["id"] for one in panels}) == len(panels) == 8
-    asked = {
-        word.split("{")[0].strip("()")
-        for one in panels
-        for target in one["targets"]
-        for word in target["expr"].replace("(", " ").split()
-        if word.startswith("lynceus_")
-    }
-    assert asked <= known
-    assert len(asked) >= 8
+    assert len({one["id"] for one in panels}) == len(panels) == 12
+
+
+def test_the_dashboard_of_grafana_counts_a_study_once() -> None:
+    """The server and every worker of a study tell the same money and trials; only seconds of decisions are each one's own."""
+    for query in QUERIES:
+        for name in re.findall(r"lynceus_\w+", query):
+            wanted = r"sum by \(study\) \(rate\(" if "decision_seconds" in name else r"max by \([a-z_, ]+\) \("
+            assert re.search(wanted + name, query), query

@@ -61,7 +61,7 @@ def test_points_carry_the_users_own_values():
     ("point", "words"),
     [
         ({"vm": "small", "node": 1}, "unknown parameter 'node'. Did you mean 'nodes'?"),
-        ({"vm": "small"}, "lacks the parameter 'nodes': 1, 2, 3"),
+        ({"vm": "small"}, "lacks the parameter 'nodes'; give one of 1, 2, 3"),
         ({"vm": "smal", "nodes": 1}, "'vm' cannot be 'smal'. Did you mean 'small'?"),
         ({"vm": "small", "nodes": 7}, "'nodes' cannot be 7. The nearest is 3."),
         ({"vm": "small", "nodes": "2"}, "'nodes' cannot be '2'. Did you mean 2?"),

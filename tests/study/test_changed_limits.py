@@ -54,7 +54,8 @@ def test_a_later_deadline_takes_up_an_infeasible_search_and_runs_stopped_configu
     study.optimize(run)
 
     assert study.observations[: len(before)] == before, "paid runs count on, as bounds at their old timeouts"
-    assert all(seen.target is not None and seen.target.bound_s == 300.0 for seen in before)
+    assert all(seen.target is not None and seen.target.bound_s == seen.order.timeout_s for seen in before)
+    assert {seen.order.timeout_s for seen in before[1:]} == {300.0}
     again = {seen.row for seen in study.observations[len(before) :]} & {seen.row for seen in before}
     assert again, "configurations that were stopped at the old deadline run again"
     assert study.spent_usd > spent

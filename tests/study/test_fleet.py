@@ -7,7 +7,9 @@ import pytest
 
 import lynceus
 from lynceus.executors.table import Measurements, SimulatedClock, TableExecutor
+from lynceus.models.state import feasible_runs
 from lynceus.study.fleet import Fleet, FleetJob
+from lynceus.trial.order import Purpose
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import RequestedState
 
@@ -19,14 +21,16 @@ SIZE, NODES = (
 )
 
 
-def member(name: str, clock: SimulatedClock, *, work: float, runs: float = 100.0, wall: float = 8.0) -> FleetJob:
+def member(
+    name: str, clock: SimulatedClock, *, work: float, runs: float = 100.0, wall: float = 8.0, family: str = ""
+) -> FleetJob:
     seconds = work / (SIZE * NODES) ** 0.7 * np.where(wall > SIZE * NODES, 3.0, 1.0)
     deadline = f"runtime <= {float(np.median(seconds)):.0f}s"
     study = lynceus.create_study(
         space=SPACE, constraints=[deadline], budget="$100", study_name=name, future={"runs": runs}
     )
     study = lynceus.Study(study.problem, study.policy, seed=1, name=name, clock=clock)
-    return FleetJob(study, TableExecutor(study.problem, Measurements(seconds), clock))
+    return FleetJob(study, TableExecutor(study.problem, Measurements(seconds), clock), family)
 
 
 @pytest.mark.parametrize("budget", [0.3, 2.0])
@@ -39,17 +43,38 @@ def test_a_fleet_spends_at_most_its_budget(budget: float) -> None:
     assert fleet.left_usd >= -1e-9
 
 
-def test_jobs_learn_from_each_other() -> None:
-    clock, why = SimulatedClock(), []
+@pytest.mark.parametrize("families", [("", ""), ("etl", "training")])
+def test_jobs_of_one_family_learn_from_each_other(families: tuple[str, str]) -> None:
+    clock, purposes = SimulatedClock(), []
 
     def settled(job: FleetJob, seen: Observation) -> None:
-        why.append((job.study.name, seen.order.plan.why))
+        purposes.append((job.study.name, seen.order.plan.purpose))
 
-    fleet = Fleet([member(f"job-{work}", clock, work=work) for work in (1000.0, 20000.0)], 20.0, clock)
+    jobs = [
+        member(f"job-{one}", clock, work=one, family=each)
+        for one, each in zip((1000.0, 20000.0), families, strict=True)
+    ]
+    fleet = Fleet(jobs, 20.0, clock)
     fleet.run(settled=settled)
-    assert next(name for name, _ in why) == "job-1000.0"  # its trials are cheaper
+    assert purposes[0][0] == "job-1000.0"  # its trials are cheaper
+    assert (("job-20000.0", Purpose.HISTORY) in purposes) is (families[0] == families[1])
     assert all(job.study.best_value > 0 for job in fleet.jobs)
     assert all(job.study.over for job in fleet.jobs)
+
+
+def test_a_suggestion_of_a_relative_gets_money_by_what_it_is_expected_to_save() -> None:
+    """It says what it is worth, once a run has kept the limits: a job that is solved does not come first for ever."""
+    clock, seen = SimulatedClock(), []
+    fleet = Fleet([member(f"job-{work}", clock, work=work) for work in (1000.0, 4000.0)], 20.0, clock)
+    fleet.run(settled=lambda job, one: seen.append((job, one)))
+    for job, one in seen:
+        plan, before = (
+            one.order.plan,
+            [other for other in job.study.observations if other.order.number < one.order.number],
+        )
+        if plan.purpose is Purpose.HISTORY:
+            assert np.isnan(plan.gain) == (not feasible_runs(job.study.problem, tuple(before)))
+    assert any(one.order.plan.purpose is Purpose.HISTORY and one.order.plan.gain >= 0 for _, one in seen)
 
 
 def test_a_job_that_runs_more_often_gets_more() -> None:
@@ -60,6 +85,33 @@ def test_a_job_that_runs_more_often_gets_more() -> None:
         Fleet(jobs, 1.0, clock).run()
         spent[runs] = len(jobs[0].study.observations)
     assert spent[1.0] < spent[1000.0]
+
+
+def test_a_job_that_the_user_stops_before_its_turn_does_not_hold_up_the_others() -> None:
+    """What it was to run next was decided before."""
+    clock, seen, asked = SimulatedClock(), list[Observation](), list[int]()
+    jobs = [member(f"job-{work}", clock, work=work) for work in (2000.0, 4000.0)]
+    fleet, stopped = Fleet(jobs, 20.0, clock), list[FleetJob]()
+
+    def settled(job: FleetJob, one: Observation) -> None:
+        seen.append(one)
+        if len(seen) == 4:
+            turn = fleet.turn()
+            assert turn is not None
+            stopped.append(fleet.jobs[turn.job])
+            stopped[0].study.stop()
+
+    def requested() -> RequestedState:
+        asked.append(0)
+        assert len(asked) < 10_000, "the fleet asks a job again and again that has ended"
+        return RequestedState.RUN
+
+    fleet.run(settled=settled, requested_state=requested)
+    (one,) = stopped
+    (other,) = (job for job in jobs if job is not one)
+    assert one.study.reason == "stopped by the user"
+    assert other.study.over
+    assert len(other.study.observations) + len(one.study.observations) == len(seen) > 4
 
 
 def test_a_fleet_that_was_ended_goes_on_with_what_is_left() -> None:

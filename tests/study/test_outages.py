@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from local_runs import eventually, processes_below
+from lynceus.cli.live_board import Board
 from lynceus.errors import InfrastructureError
 from lynceus.executors import bounded_calls
 from lynceus.executors.bounded_calls import BoundedCalls, NotAnsweringError
@@ -30,6 +31,7 @@ from lynceus.study.stored import open_study
 from lynceus.study.study import Study
 from lynceus.trial.outcome import End, FailureReason, Outcome
 from lynceus.trial.record import RequestedState
+from lynceus.trial.shared_budget import Payer
 
 if TYPE_CHECKING:
     from postgres import Server
@@ -160,11 +162,14 @@ def test_an_executor_that_gives_up_stops_the_loop_and_loses_nothing() -> None:
 
 
 def test_the_loop_outlasts_a_database_that_vanishes(postgres: "Server") -> None:
-    """PostgreSQL is killed while a run is open: nothing is started, nothing is lost, and the search goes on when it is back."""
+    """PostgreSQL is killed while a run is open: nothing is started, nothing is lost, the board of the terminal stays, and the search goes
+    on when it is back."""
     executor, seen, launched, restarted = Hanging(""), list[Outage | None](), list[int](), list[bool]()
     killed: list[bool] = []  # the loop may come by again before it notices
     with Storage(postgres.database(f"outage-{uuid4().hex}")) as storage:
-        study = open_study(storage, "s", problem_of(), preset("sweep", timeout="capped"))
+        payer = Payer(owner="ana")
+        study = open_study(storage, "s", problem_of(), preset("sweep", timeout="capped"), payer=payer)
+        board = Board(study)
 
         def outage(found: Outage | None) -> None:
             seen.append(found)
@@ -172,6 +177,7 @@ def test_the_loop_outlasts_a_database_that_vanishes(postgres: "Server") -> None:
                 launched[:] = executor.launched
 
         def tick() -> None:
+            board.update()
             if len(executor.launched) == 2 and not killed:
                 killed.append(True)
                 postgres.kill()

@@ -1,46 +1,17 @@
-"""The public interface of a study: ask, tell, enqueue, optimize, and the error messages for invalid input."""
+"""The public interface of a study: ask, tell, charges and optimize."""
 
 import math
+import subprocess
 
 import pytest
 
+import lynceus
 from lynceus.errors import InputError, OverrunWarning
 from lynceus.problem.billing import Billing
-from lynceus.problem.budget import Budget
-from lynceus.problem.objective import Constraint
-from lynceus.space.parameter import Categorical, Integer
-from lynceus.space.table import Space
-from lynceus.study.create import create_study
-from lynceus.study.study import Study
 from lynceus.trial.outcome import End, FailureReason
 from lynceus.trial.stop import StopReason
-from lynceus.trial.trial import Trial, TrialState
-
-SPACE = Space.build(
-    [Categorical("vm", ("small", "large")), Integer("nodes", 1, 4)], price="nodes if vm == 'small' else 3 * nodes"
-)
-
-
-def study_of(policy: str = "random", **given: object) -> Study:
-    return create_study(space=SPACE, policy=policy, **{"budget": "$20", "seed": 1, **given})  # type: ignore[arg-type]
-
-
-def ask(study: Study) -> Trial:
-    trial = study.ask()
-    assert trial is not None, study.reason
-    return trial
-
-
-def seconds_of(trial: Trial) -> float:
-    return 3000.0 / (int(str(trial.params["nodes"])) * (2.5 if trial.params["vm"] == "large" else 1.0)) + 60.0
-
-
-def run(trial: Trial) -> tuple[float, str]:
-    """Simulate a trial: (seconds, state) up to its timeout."""
-    needed = seconds_of(trial)
-    if trial.timeout is not None and needed > trial.timeout:
-        return trial.timeout, "TIMEOUT"
-    return needed, "COMPLETE"
+from lynceus.trial.trial import TrialState
+from small_studies import ask, run, seconds_of, study_of
 
 
 @pytest.mark.parametrize("policy", ["lynceus", "lynceus-2018", "bo", "random", "sweep"])
@@ -49,8 +20,7 @@ def test_ask_and_tell_find_the_best_configuration(policy: str) -> None:
     while (trial := study.ask()) is not None:
         runtime, state = run(trial)
         study.tell(trial, runtime=runtime, state=state)
-    assert study.reason is not None
-    assert ("one more dollar of search" if policy == "lynceus" else "every configuration has been run") in study.reason
+    assert study.reason == "every configuration has been run"
     assert study.best_params == {"vm": "small", "nodes": 2}
     assert study.best_trial.cost_usd == pytest.approx(1560.0 / 3600 * 2)
     assert study.spent_usd <= 20.0
@@ -197,85 +167,6 @@ def test_a_failed_trial_needs_no_runtime_and_has_a_reason() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("result", "message"),
-    [
-        ({}, "tell: trial 0 needs its running time, for example runtime='12m'."),
-        ({"state": "TIMEOUT"}, "tell: trial 0 needs its running time, for example runtime='12m'."),
-        ({"runtime": math.nan}, "tell: the runtime of trial 0 is nan, but a finite amount of at least 0 is needed."),
-        ({"runtime": -3}, "tell: the runtime of trial 0 is -3, but a finite amount of at least 0 is needed."),
-        ({"runtime": math.inf}, "tell: the runtime of trial 0 is inf, but a finite amount of at least 0 is needed."),
-        (
-            {"runtime": 0},
-            "tell: trial 0 is said to have completed in 0 seconds; give the measured running time.",
-        ),
-        (
-            {"runtime": "soon"},
-            "tell: the runtime of trial 0 is 'soon', of which 'soon' is not understood: "
-            "write numbers with d, h, m, s or ms, such as '1h30m'.",
-        ),
-        (
-            {"runtime": 5, "state": "DONE"},
-            "tell: state 'DONE' is unknown; use one of RUNNING, COMPLETE, TIMEOUT, FAIL.",
-        ),
-        (
-            {"runtime": 5, "state": "RUNNING"},
-            "tell: trial 0 is running already; tell COMPLETE, TIMEOUT or FAIL.",
-        ),
-        (
-            {"runtime": 5, "reason": "oom"},
-            "tell: reason 'oom' came with state COMPLETE; only a trial that failed has a reason.",
-        ),
-        (
-            {"state": "FAIL", "reason": "weather"},
-            "tell: reason 'weather' is unknown; use one of infra, preempted, oom, job, user.",
-        ),
-        (
-            {"runtime": 5, "metrics": {"accuracy": math.nan}},
-            "tell: metric 'accuracy' of trial 0 is nan; report a finite number.",
-        ),
-        (
-            {"runtime": 5, "accuracy": "high"},
-            "tell: metric 'accuracy' of trial 0 is 'high'; report a finite number.",
-        ),
-        ({"runtime": 5, "charged": -1}, "tell: charged is -1, but a finite amount of at least 0 is needed."),
-        (
-            {"runtime": 5, "progress": [(1, 2, 3)]},
-            "tell: the progress of trial 0 must be (seconds, progress) pairs of finite numbers, "
-            "for example [(30, 0.1), (60, 0.2)].",
-        ),
-        (
-            {"runtime": 5, "progress": [(1, math.nan)]},
-            "tell: the progress of trial 0 must be (seconds, progress) pairs of finite numbers, "
-            "for example [(30, 0.1), (60, 0.2)].",
-        ),
-    ],
-)
-def test_invalid_results_are_rejected_and_not_recorded(result: dict[str, object], message: str) -> None:
-    study = study_of()
-    trial = ask(study)
-    with pytest.raises(InputError) as error:
-        study.tell(trial, **result)  # type: ignore[arg-type]
-    assert str(error.value) == message
-    assert study.observations == ()
-    assert len(study.pending) == 1
-    study.tell(trial, runtime=5)
-    assert len(study.observations) == 1
-
-
-def test_tell_rejects_unknown_and_settled_trials() -> None:
-    study = study_of()
-    with pytest.raises(InputError) as unknown:
-        study.tell(3, runtime=5)
-    assert str(unknown.value) == "tell: trial 3 was never asked for; call ask() first and tell what it returned."
-    trial = ask(study)
-    study.tell(trial, runtime=5)
-    with pytest.raises(InputError) as settled:
-        study.tell(trial, runtime=5)
-    assert str(settled.value) == "tell: trial 0 has been told already; a trial is told once."
-    assert len(study.observations) == 1
-
-
 def test_best_params_need_a_feasible_trial() -> None:
     study = study_of(study_name="nightly", constraints=["runtime <= 10m"])
     with pytest.raises(
@@ -283,142 +174,6 @@ def test_best_params_need_a_feasible_trial() -> None:
     ):
         _ = study.best_params
     assert study.recommend() is None
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"objective": "make it fast"}, "objective: cannot read 'make it fast'"),
-        ({"constraints": ["runtime"]}, "constraints: cannot read 'runtime'"),
-        ({"budget": "lots"}, "budget is 'lots', but dollars such as"),
-        ({"budget": 0}, "budget: 0.0 dollars is no budget"),
-        ({"policy": "best"}, "policy: there is no 'best'; choose one of lynceus, "),
-        ({"billing": Billing(warm=("colour",))}, "colour"),
-        ({"space": "x"}, "space is 'x', but a Space, .* is needed"),
-        ({"objective": 3}, "objective is 3, but a text such as"),
-        (
-            {"constraints": "runtime <= 45m"},
-            r"constraints is 'runtime <= 45m', but a list such as \['runtime <= 45m'\]",
-        ),
-        ({"constraints": [45]}, "constraints: one of them is 45, but a text such as"),
-        ({"budget": [5]}, r"budget is \[5\], but dollars"),
-        ({"billing": 60}, "billing is 60, but a Billing"),
-        ({"policy": None}, "policy is None, but a name such as"),
-        ({"seed": "7"}, "seed is '7', but a whole number"),
-        ({"seed": -1}, "seed is -1, but a whole number from 0 to"),
-        ({"seed": 2**63}, "seed is 9223372036854775808, but a whole number from 0 to"),
-        ({"study_name": 7}, "study_name is 7, but a text"),
-        ({"load_if_exists": "yes"}, "load_if_exists is 'yes', but True or False"),
-        ({"storage": 7}, "storage is 7, but an address such as"),
-        ({"retry_rules": {}}, "retry_rules is {}, but RetryRules"),
-    ],
-)
-def test_create_study_rejects_invalid_arguments(given: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        create_study(**{"space": SPACE, "budget": "$20", "policy": "random", **given})  # type: ignore[arg-type]
-
-
-def test_arguments_of_the_wrong_type_are_rejected() -> None:
-    study = study_of()
-    with pytest.raises(InputError, match="tell: trial is 'first', but what ask"):
-        study.tell("first", runtime=5)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="enqueue_trial: params is 3, but a mapping"):
-        study.enqueue_trial(3)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="add_trial: params is None, but a mapping"):
-        study.add_trial(None, runtime=5)  # type: ignore[arg-type]
-    assert study.observations == study.pending == ()
-
-
-def test_constraints_and_budgets_may_be_objects() -> None:
-    study = study_of(constraints=[Constraint("time", 60.0)], budget=Budget(usd=3.0, trials=1))
-    study.tell(ask(study), runtime=5)
-    assert study.ask() is None
-    assert study.stopped is not None
-    assert study.stopped.kind is StopReason.TRIALS
-
-
-def test_an_enqueued_trial_runs_first() -> None:
-    study = study_of("sweep")
-    study.enqueue_trial({"vm": "large", "nodes": 3})
-    trial = ask(study)
-    assert trial.params == {"vm": "large", "nodes": 3}
-    assert trial.why == "asked for by the user"
-    study.tell(trial, runtime=4000)
-    assert ask(study).params == {"vm": "small", "nodes": 1}
-    with pytest.raises(InputError):
-        study.enqueue_trial({"vm": "tiny", "nodes": 3})
-
-
-def test_enqueued_trials_wait_for_money_that_open_trials_reserve() -> None:
-    space = Space.build([Integer("nodes", 1, 4)], price="3600 * nodes")
-    study = create_study(space=space, budget=100.0, policy="random")
-    for nodes in (1, 2, 3):
-        study.enqueue_trial({"nodes": nodes})
-    first = study.ask()
-    assert first is not None
-    assert study.ask() is None, "the first trial may spend all the money"
-    assert [study.problem.space.point(row)["nodes"] for row in study.record.queue] == [2, 3]
-    study.tell(first, runtime=10.0)
-    second = study.ask()
-    assert second is not None
-    assert second.params == {"nodes": 2}
-    study.tell(second, runtime=45.0)
-    assert study.ask() is None
-    assert study.record.queue == (), "no money is left: the last one leaves the queue"
-
-
-def test_an_enqueued_trial_that_ran_already_is_skipped() -> None:
-    study = study_of("sweep")
-    study.tell(ask(study), runtime=4000)
-    study.enqueue_trial({"vm": "small", "nodes": 1})
-    study.enqueue_trial({"vm": "large", "nodes": 1})
-    assert ask(study).params == {"vm": "large", "nodes": 1}
-
-
-def test_enqueued_trials_respect_budget_trial_limit_and_stop() -> None:
-    study = study_of("sweep", budget=Budget(usd=20.0, trials=1))
-    study.enqueue_trial({"vm": "large", "nodes": 4})
-    study.enqueue_trial({"vm": "large", "nodes": 3})
-    ask(study)
-    assert study.ask() is None
-    small_budget = study_of(
-        "sweep", budget=Budget(usd=0.5), billing=Billing(boot_s=300.0, minimum_s=400.0, warm=("vm",))
-    )
-    small_budget.enqueue_trial({"vm": "large", "nodes": 1})
-    small_budget.enqueue_trial({"vm": "large", "nodes": 2})
-    while (trial := small_budget.ask()) is not None:
-        assert trial.timeout is not None
-        small_budget.tell(trial, runtime=min(trial.timeout, 100.0), state="TIMEOUT")
-        assert small_budget.spent_usd <= 0.5 * (1 + 1e-9)
-    stopped = study_of("sweep")
-    stopped.enqueue_trial({"vm": "large", "nodes": 4})
-    stopped.stop()
-    assert stopped.ask() is None
-
-
-def test_a_stop_with_open_trials_is_permanent() -> None:
-    study = study_of("sweep")
-    first = ask(study)
-    study.stop("enough for today")
-    assert study.ask() is None
-    study.tell(first, runtime=60)
-    assert study.ask() is None
-    assert study.reason == "enough for today"
-
-
-def test_an_added_trial_costs_nothing_and_counts_as_observation() -> None:
-    study = study_of("sweep", billing=Billing(boot_s=60.0, warm=("vm",)))
-    study.add_trial({"vm": "small", "nodes": 1}, runtime="10m", metrics={"accuracy": 0.8})
-    assert study.spent_usd == 0
-    assert study.best_params == {"vm": "small", "nodes": 1}
-    trial = ask(study)
-    assert trial.params != {"vm": "small", "nodes": 1}
-    assert study.pending[0].boots, "an imported run leaves no warm machine"
-    assert trial.timeout == pytest.approx(660.0 / 2 - 60.0), "the imported run is the incumbent"
-    with pytest.raises(InputError, match="a run of 0 seconds"):
-        study.add_trial({"vm": "small", "nodes": 2}, runtime=0)
-    with pytest.raises(InputError, match="add_trial: runtime"):
-        study.add_trial({"vm": "small", "nodes": 2}, runtime="-1m")
 
 
 def test_optimize_calls_the_function_for_every_trial() -> None:
@@ -429,6 +184,45 @@ def test_optimize_calls_the_function_for_every_trial() -> None:
     assert states == {End.FINISHED, End.TIMEOUT}
     for seen in study.observations:
         assert (seen.outcome.end is End.TIMEOUT) == (seen.outcome.seconds >= seen.order.timeout_s)
+
+
+def test_a_command_that_ended_at_the_timeout_counts_as_stopped() -> None:
+    study = study_of("lynceus", constraints=["runtime <= 30m"])
+
+    def run(trial: lynceus.Trial) -> float:
+        seconds = seconds_of(trial)
+        if trial.timeout is not None and seconds > trial.timeout:
+            raise subprocess.TimeoutExpired("job", trial.timeout)
+        return seconds
+
+    study.optimize(run)
+    stopped = [seen for seen in study.observations if seen.outcome.end is End.TIMEOUT]
+    assert stopped
+    assert all(seen.outcome.seconds == seen.order.timeout_s for seen in stopped)
+    assert study.best_params == {"vm": "small", "nodes": 2}
+
+
+@pytest.mark.parametrize("captured", [True, False])
+def test_a_real_command_ends_at_the_timeout(captured: bool) -> None:
+    space = lynceus.Space.build([lynceus.Integer("nodes", 1, 2)], price="0.1 * nodes")
+    study = lynceus.create_study(space=space, budget="$1", constraints=["runtime <= 50ms"])
+
+    def run(trial: lynceus.Trial) -> float:
+        subprocess.run(["sleep", "30"], timeout=trial.timeout, capture_output=captured, check=True)
+        return 30.0
+
+    study.optimize(run, n_trials=1)
+    assert [seen.outcome.end for seen in study.observations] == [End.TIMEOUT]
+
+
+def test_a_timeout_of_the_function_itself_is_its_own() -> None:
+    study = study_of("lynceus", constraints=["runtime <= 30m"])
+
+    def run(trial: lynceus.Trial) -> float:
+        raise subprocess.TimeoutExpired("job", 1.0)
+
+    with pytest.raises(subprocess.TimeoutExpired):
+        study.optimize(run)
 
 
 def test_optimize_accepts_metrics_and_n_trials() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,11 +14,14 @@ from lynceus.models.input_size import AtInput, InputModel
 from lynceus.policy.input_answer import best_at_input, demanded_chance
 from lynceus.problem.job_input import SIZE, JobInput
 from lynceus.problem.problem import Problem
+from lynceus.problem.units import format_bytes
 from lynceus.study.view import StudyView
 from lynceus.trial.outcome import Observations
 
 _LOW, _HIGH = 0.1, 0.9
 """The ends of an interval of 80 %."""
+_FARTHEST = 1000.0
+"""Inputs so many times larger or smaller than all that ran are not answered: the growth of time is not known that well."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +94,23 @@ def target_input(study: StudyView, given: object, where: str = "input") -> JobIn
         )
     if unknown := [name for name, _ in asked.values if name not in dict(present.values)]:
         raise InputError(f"{where}: {unknown[0]!r} is not a part of the input, which is {present}; ask with its parts.")
-    return JobInput(tuple(sorted({**dict(present.values), **dict(asked.values)}.items())))
+    target = JobInput(tuple(sorted({**dict(present.values), **dict(asked.values)}.items())))
+    _check_near(target, known, where)
+    return target
+
+
+def _check_near(target: JobInput, known: Sequence[JobInput], where: str) -> None:
+    """An error where a size is so far from what ran that it is probably in another unit, and nothing can be said of it."""
+    ran = [one.numbers[SIZE] for one in known if SIZE in one.numbers]
+    size = target.numbers.get(SIZE)
+    if size is None or not ran or min(ran) / _FARTHEST <= size <= max(ran) * _FARTHEST:
+        return
+    what = "smaller" if size < min(ran) else "larger"
+    ran_text = " to ".join(dict.fromkeys(map(format_bytes, (min(ran), max(ran)))))
+    raise InputError(
+        f"{where}: {format_bytes(size)} is more than {_FARTHEST:,.0f} times {what} than what ran ({ran_text}), so nothing is known of "
+        "it; check the unit, as in 120 GB."
+    )
 
 
 def answer_at_input(context: StudyContext, target: JobInput, problem: Problem | None = None) -> InputAnswer | None:

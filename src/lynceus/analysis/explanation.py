@@ -54,8 +54,7 @@ class Explanation:
 def explain(context: StudyContext, most: int = 5) -> Explanation:
     """Explain a study; `most` bounds the number of candidates."""
     study, known, policy = context.study, context.known, explaining_policy(context.study)
-    problem, count = study.problem.with_budget(study.budget_usd), len(study.observations)
-    approximate = None
+    count, approximate = len(study.observations), None
     if policy != study.policy:
         approximate = f"Explained with regression trees: {count:,} runs are too many for the policy's own model."
     return Explanation(
@@ -63,13 +62,26 @@ def explain(context: StudyContext, most: int = 5) -> Explanation:
         count,
         approximate,
         next_step(context),
-        candidates(problem, policy, known, study.record, seed=study.seed, most=most),
-        importance(problem, policy, known, seed=study.seed),
-        rank_agreements(problem, known),
+        best_candidates(context, most),
+        param_importance(context),
+        rank_agreements(study.problem, known),
         None if _has_answer(study, policy, known) else infeasibility(context),
         curve_over_size(study),
         past_jobs(context),
     )
+
+
+def best_candidates(context: StudyContext, most: int = 5) -> list[Candidate]:
+    """The most promising open configurations of a study."""
+    study, policy = context.study, explaining_policy(context.study)
+    problem = study.problem.with_budget(study.budget_usd)
+    return candidates(problem, policy, context.known, study.record, seed=study.seed, most=most)
+
+
+def param_importance(context: StudyContext) -> list[Importance]:
+    """The parameters of a study, most important first."""
+    study = context.study
+    return importance(study.problem, explaining_policy(study), context.known, seed=study.seed)
 
 
 def _has_answer(study: StudyView, policy: Policy, known: Observations) -> bool:

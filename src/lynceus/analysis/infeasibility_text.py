@@ -77,11 +77,9 @@ def _other_limit(limits: Sequence[LimitFacts], name: str) -> str:
         if one.fails and best is not None and best.misses_by > 0:
             wanted.append(_constraint_for(one, best.value))
     if not wanted:
-        return (
-            f"see what other limits would give: lynceus whatif {name} --constraint '{limits[0].constraint}'"
-            if limits
-            else ""
-        )
+        other = [_constraint_for(one, one.measured.value) for one in limits if one.fails and one.measured is not None]
+        text = next(iter(other), limits[0].constraint if limits else None)
+        return "" if text is None else f"see what other limits would give: lynceus whatif {name} --constraint '{text}'"
     options = " ".join(f"--constraint '{text}'" for text in wanted)
     return f"allow more with: lynceus resume {name} {options} (lynceus whatif {name} {options} answers first, for free)"
 
@@ -122,9 +120,9 @@ def _shown(limit: LimitFacts, best: LimitValue) -> str:
     side = "under" if limit.at_least else "over"
     off = ""
     if best.misses_by > 0 and math.isfinite(best.misses_by_share):
-        off = f", {_quantity(limit, best.misses_by)} ({best.misses_by_share:.2g} × the limit) {side} it"
+        off = f", {_quantity(limit, best.misses_by)} {side} it ({best.misses_by_share:.2g} × the limit)"
         if best.misses_by_share < 1:
-            off = f", {_quantity(limit, best.misses_by)} ({best.misses_by_share:.1%}) {side} it"
+            off = f", {_quantity(limit, best.misses_by)} {side} it ({best.misses_by_share:.1%})"
     return f"{_quantity(limit, best.value)} ({_params(best.params)}; {how}){off}"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from lynceus.models.input_size import AtInput, InputModel
 from lynceus.policy.input_answer import best_at_input, demanded_chance
 from lynceus.problem.job_input import SIZE, JobInput
@@ -47,13 +45,18 @@ def _reason(problem: Problem, believed: AtInput, row: int) -> str | None:
     chance = believed.prediction.feasible(problem)[0]
     value = believed.prediction.objective(problem)[0]
     if chance[row] < demanded_chance(problem):
-        low = (
-            f"the deadline of {format_duration(problem.deadline_s)}"
-            if math.isfinite(problem.deadline_s)
-            else "every limit"
-        )
-        return f"it keeps {low} with a chance of {chance[row]:.0%} only"
+        return _doubtful_limit(problem, believed, row, float(chance[row]))
     other = best_at_input(problem, believed.prediction)
     if other != row and 0 < value[other] * _DEARER < value[row]:
         return f"another configuration is expected to cost {1 - value[other] / value[row]:.0%} less"
     return None
+
+
+def _doubtful_limit(problem: Problem, believed: AtInput, row: int, every: float) -> str:
+    """The limit that is least likely to be kept; all of them where each by itself is likely enough."""
+    chances = {one: float(believed.prediction.meets(one, problem)[0, row]) for one in problem.constraints}
+    limit = min(chances, key=lambda one: chances[one], default=None)
+    if limit is None or chances[limit] >= demanded_chance(problem):
+        return f"it keeps every limit with a chance of {every:.0%} only"
+    name = f"the deadline of {format_duration(limit.bound)}" if limit.metric == "time" else str(limit)
+    return f"it keeps {name} with a chance of {chances[limit]:.0%} only"

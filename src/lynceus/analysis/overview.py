@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lynceus.analysis.savings import Interval, Uses, counted_uses, known_baseline, use_cost
+from lynceus.analysis.shared_budgets import SharedBudgetUse
 from lynceus.problem.problem import Problem
 from lynceus.trial.incumbents import Incumbent
+from lynceus.trial.nan_equality import NanEquality
 from lynceus.trial.outcome import Observations
 
 if TYPE_CHECKING:
@@ -36,8 +38,8 @@ class Best:
         return cls(best.row, problem.objective.sign * best.value, cost_usd, best.number)
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyOverview:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StudyOverview(NanEquality):
     """`lynceus status`, the list of studies, and the head of a study's page. NaN and infinite numbers are null in JSON."""
 
     name: str
@@ -60,6 +62,8 @@ class StudyOverview:
     budget_usd: float = math.nan
     """Added money included; infinite without a budget in dollars."""
     budget_trials: int | None = None
+    counted_trials: int
+    """Settled trials that count against `budget_trials`: imported ones and further rows of a trial do not."""
     spent_usd: float
     """What settled trials were charged."""
     reserved_usd: float
@@ -92,6 +96,11 @@ class StudyOverview:
     created_s: float | None
     """Seconds since the epoch, like the next field."""
     worker_seen_s: float | None
+    project: str | None = None
+    owner: str | None = None
+    """Who pays for it; see docs/teams.md."""
+    shared_budgets: tuple[SharedBudgetUse, ...] = ()
+    """Those of its project and its owner."""
     note: str | None = None
     """Why only little is known about the study."""
 
@@ -111,12 +120,16 @@ def overview(context: StudyContext) -> StudyOverview:
         spent_usd=study.spent_usd,
         reserved_usd=study.reserved_usd,
         trials=len(observations),
+        counted_trials=study.record.ordered - len(study.pending),
         running=len(study.pending),
         stopped_early=context.progress.stopped_early,
         failed=context.progress.failed,
         limit_changes=tuple(map(str, study.record.limit_changes)),
         created_s=context.created_s,
         worker_seen_s=context.worker_seen_s,
+        project=context.payer.project,
+        owner=context.payer.owner,
+        shared_budgets=tuple(map(SharedBudgetUse.of, study.record.shared_budgets)),
         **problem_fields(
             study.problem.with_budget(study.budget_usd, study.record.added_trials), observations, context.best
         ),
@@ -149,6 +162,13 @@ def problem_fields(problem: Problem, observations: Observations, best: Best | No
     }
 
 
-def interrupted_reason(name: str) -> str:
-    """The reason of a study whose last worker left before the search ended."""
-    return f"no worker runs it; continue with: lynceus resume {name}"
+def interrupted_reason(name: str, *, has_command: bool) -> str:
+    """The reason of a study whose last worker left before the search ended.
+
+    >>> interrupted_reason("etl", has_command=False)
+    'no worker runs it; continue with the program that runs its trials'
+    """
+    continued = (
+        f"continue with: lynceus resume {name}" if has_command else "continue with the program that runs its trials"
+    )
+    return f"no worker runs it; {continued}"

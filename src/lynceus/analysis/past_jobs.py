@@ -9,16 +9,19 @@ import numpy as np
 
 from lynceus.analysis.study_context import StudyContext
 from lynceus.executors.table import Measurements, SimulatedClock, TableExecutor
+from lynceus.models.interfaces import Surrogate
 from lynceus.models.past_curves import credibility
+from lynceus.models.past_match import match
 from lynceus.models.state import State, feasible_runs
 from lynceus.models.transfer import past_weights, posteriors, usable_history
 from lynceus.policy.informed import FromHistory
+from lynceus.policy.other_inputs import SearchHere, search_here
 from lynceus.policy.past_systems import reads_history
 from lynceus.policy.stopping import Never
+from lynceus.problem.history import PastJob
 from lynceus.problem.problem import Problem
 from lynceus.study.run_loop import explore
 from lynceus.study.study import Study
-from lynceus.study.view import StudyView
 from lynceus.trial.order import Purpose
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import RequestedState
@@ -62,34 +65,35 @@ class PastJobs:
 
 
 def past_jobs(context: StudyContext) -> PastJobs | None:
-    """What earlier jobs told; None for a study without a history."""
+    """What earlier jobs told, the runs of this one on other inputs among them; None for a study without a history."""
     study = context.study
-    if not study.problem.history:
+    here = search_here(study.problem, study.policy, study.observations, 0)
+    if not here.problem.history:
         return None
-    suggested = [seen for seen in study.observations if seen.order.plan.purpose is Purpose.HISTORY]
+    suggested = [seen for seen in here.observations if seen.order.plan.purpose is Purpose.HISTORY]
     return PastJobs(
-        _weights(study),
+        _weights(here),
         len(suggested),
         sum(seen.outcome.charged_usd for seen in suggested),
-        saved_usd(study) if suggested else None,
+        saved_usd(here, study.seed) if suggested else None,
     )
 
 
-def _weights(study: StudyView) -> list[PastJobWeight]:
-    problem = study.problem
+def _weights(here: SearchHere) -> list[PastJobWeight]:
+    problem, policy = here.problem, here.policy
     usable = usable_history(problem)
-    weights = past_weights(posteriors(State.present(problem, study.observations))) if usable else {}
-    learns = isinstance(study.policy.choose, FromHistory)
+    weights = past_weights(posteriors(State.present(problem, here.observations))) if usable else {}
+    learns = isinstance(policy.choose, FromHistory)
     found = []
     for job in problem.history:
         note = None
         if not learns:
-            how = "weighs all of it in its own way" if reads_history(study.policy) else "does not learn from history"
-            note = f"policy {study.policy.name} {how}"
+            how = "weighs all of it in its own way" if reads_history(policy) else "does not learn from history"
+            note = f"policy {policy.name} {how}"
         elif not job.related:
             note = "of another family"
         elif job not in usable:
-            note = "it does not report what the objective needs"
+            note = _unused(problem, job)
         weight = weights.get(job.name, 0.0) if note is None else 0.0
         found.append(
             PastJobWeight(job.name, job.source, len(job.seconds), weight, credibility(problem.space, job), note)
@@ -97,10 +101,17 @@ def _weights(study: StudyView) -> list[PastJobWeight]:
     return sorted(found, key=lambda one: -one.weight)
 
 
-def saved_usd(study: StudyView) -> float | None:
+def _unused(problem: Problem, job: PastJob) -> str:
+    """Why a related job does not count."""
+    return (
+        "it does not report what the objective needs" if match(problem.space, job).used else "too few runs to compare"
+    )
+
+
+def saved_usd(here: SearchHere, seed: int) -> float | None:
     """Dollars that the history saved; see `PastJobs.saved_usd`."""
-    problem, policy = study.problem, study.policy
-    runs = feasible_runs(problem, study.observations)
+    problem, policy = here.problem, here.policy
+    runs = feasible_runs(problem, here.observations)
     if (
         not runs
         or not isinstance(policy.choose, FromHistory)
@@ -110,11 +121,11 @@ def saved_usd(study: StudyView) -> float | None:
     ):
         return None
     level = _NEAR * min(value for _, value in runs)
-    own = _spent_until(problem, study.observations, level)
+    own = _spent_until(problem, here.observations, level)
     imagined = replace(problem, history=(), baseline=None, deterministic=True)
     plain = replace(policy, choose=policy.choose.otherwise, stop=Never())
-    clock, measured = SimulatedClock(), Measurements(_times(study))
-    search = Study(imagined, plain, seed=study.seed, clock=clock)
+    clock, measured = SimulatedClock(), Measurements(_times(here, policy.surrogate, seed))
+    search = Study(imagined, plain, seed=seed, clock=clock)
 
     def enough() -> RequestedState:
         there = any(value <= level for _, value in feasible_runs(problem, search.observations))
@@ -133,12 +144,10 @@ def _spent_until(problem: Problem, observations: tuple[Observation, ...], level:
     return spent
 
 
-def _times(study: StudyView) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _times(here: SearchHere, surrogate: Surrogate, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """What every configuration takes: as measured, or as the model expects after all trials; stopped runs took at least as long."""
-    state = State.present(study.problem, study.observations)
-    if study.policy.surrogate is None:
-        raise ValueError("only a policy with a model can imagine runs")
-    seconds = study.policy.surrogate(state, study.seed).seconds(study.problem)[0].copy()
+    state = State.present(here.problem, here.observations)
+    seconds = surrogate(state, seed).seconds(here.problem)[0].copy()
     for row, target, bound in zip(state.rows, state.seconds, state.bound_s, strict=True):
         seconds[row] = target if math.isnan(bound) else max(seconds[row], bound * 1.01)
     return np.asarray(np.maximum(seconds, 1e-3))

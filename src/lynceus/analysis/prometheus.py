@@ -12,6 +12,7 @@ from typing import Literal
 
 from lynceus.study.view import StudyView
 from lynceus.trial.outcome import End
+from lynceus.trial.shared_budget import SharedBudget
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Kind = Literal["counter", "gauge", "summary"]
@@ -114,6 +115,25 @@ _PLAIN: tuple[tuple[str, Kind, str, Callable[[StudyNumbers], float | None]], ...
     ),
 )
 """Metrics with one value per study."""
+
+
+def budget_exposition(found: Sequence[SharedBudget]) -> str:
+    """The metrics of shared budgets as text; empty without budgets."""
+    if not found:
+        return ""
+    lines: list[str] = []
+    for field, about in _OF_BUDGETS.items():
+        samples = (({str(one.account.kind): one.account.name}, float(getattr(one, field))) for one in found)
+        lines += family(f"lynceus_shared_budget_{field.removesuffix('usd')}dollars", "gauge", about, samples)
+    return "\n".join(lines) + "\n"
+
+
+_OF_BUDGETS = {
+    "usd": "What a project or an owner may spend in this month.",
+    "charged_usd": "What their runs were charged in this month.",
+    "reserved_usd": "What their open runs may still be charged.",
+    "left_usd": "What is left of their budget for this month.",
+}
 
 
 def family(name: str, kind: Kind, about: str, samples: Iterable[Sample]) -> list[str]:

@@ -13,6 +13,7 @@ from lynceus.problem.dollar_use import DollarUse, dollar_use
 from lynceus.problem.future_use import FutureUse, plural
 from lynceus.problem.problem import Problem
 from lynceus.trial.incumbents import median_runs
+from lynceus.trial.nan_equality import NanEquality
 from lynceus.trial.outcome import End, Observation, Observations
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ class Uses:
         return said.shown(self.unit)
 
 
-@dataclass(frozen=True)
-class BaselineCost:
+@dataclass(frozen=True, eq=False)
+class BaselineCost(NanEquality):
     """Dollars of a use of the baseline."""
 
     usd: float = math.nan

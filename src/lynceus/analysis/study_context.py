@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from lynceus.analysis.overview import Best, interrupted_reason
@@ -14,6 +14,7 @@ from lynceus.study.view import StudyView, conclusive
 from lynceus.trial.incumbents import representative
 from lynceus.trial.outcome import Observations
 from lynceus.trial.present_input import present_runs
+from lynceus.trial.shared_budget import Payer
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class StudyContext:
     """When a worker last worked on the study."""
     worker_left: bool = False
     """Whether the last worker left before the search ended."""
+    payer: Payer = field(default_factory=Payer)
+    """On whose budgets its runs draw."""
     tracked: Progress | None = None
     """The progress of the study where a server keeps track of it; otherwise it is computed when it is needed."""
 
@@ -63,5 +66,5 @@ class StudyContext:
         if stopped is not None:
             return stopped.study_state, stopped.reason
         if self.worker_left and not self.study.pending:
-            return "INTERRUPTED", interrupted_reason(self.study.name)
+            return "INTERRUPTED", interrupted_reason(self.study.name, has_command=self.command is not None)
         return "RUNNING", None

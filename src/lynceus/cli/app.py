@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -12,7 +13,9 @@ import typer
 
 from lynceus.cli import exit_codes
 from lynceus.cli.adopt import adopt, retire, rollback
+from lynceus.cli.audit import audit
 from lynceus.cli.best import best
+from lynceus.cli.budget import budget
 from lynceus.cli.check import check
 from lynceus.cli.config import config
 from lynceus.cli.dashboard import dashboard
@@ -44,13 +47,15 @@ from lynceus.cli.run import run
 from lynceus.cli.status import status
 from lynceus.cli.stop import stop
 from lynceus.cli.storage import storage
+from lynceus.cli.token import token
 from lynceus.cli.trials import trials
 from lynceus.cli.whatif import whatif
-from lynceus.errors import InfrastructureError, InputError, LynceusError
+from lynceus.errors import InfrastructureError, InputError, LynceusError, page_address
 from lynceus.trial.text import clean_line, is_text
 from lynceus.version import __version__
 
 _LONGEST_MESSAGE = 2000
+_NOT_A_NUMBER = re.compile(r"Input should be a valid (number|integer), unable to parse string as an? \w+")
 """Characters of a message; more would be a value that was quoted whole."""
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 """The `UsageError` of the Click that Typer uses, which may be one of its own; Typer itself exports only this kind of it."""
@@ -77,6 +82,7 @@ _PANELS: Mapping[str, Mapping[str, Callable[..., None]]] = {
         "retire": retire,
     },
     "Manage studies": {"rename": rename, "delete": delete},
+    "Teams": {"audit": audit},
     "Import and export": {"export": export, "import": import_},
 }
 
@@ -93,6 +99,8 @@ for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
 app.add_typer(prices, name="prices", rich_help_panel="Before a search")
+app.add_typer(budget, name="budget", rich_help_panel="Teams")
+app.add_typer(token, name="token", rich_help_panel="Teams")
 app.add_typer(storage, name="storage", rich_help_panel="Import and export")
 
 
@@ -114,8 +122,7 @@ def _root(
 def _add_plugins() -> None:
     """Add the commands of other packages, unless a built-in command is called: finding them takes a third of its start-up time."""
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
-    known = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
-    if words and words[0] in known:
+    if words and words[0] in _command_names():
         return
     import importlib.metadata
 
@@ -136,14 +143,17 @@ def main() -> None:
     except typer.Abort:
         echo("Aborted.", err=True)
         sys.exit(1)
-    except InfrastructureError as error:
-        sys.exit(_report(str(error), exit_codes.INFRASTRUCTURE))
     except LynceusError as error:
-        sys.exit(_report(str(error), exit_codes.INPUT))
+        code = exit_codes.INFRASTRUCTURE if isinstance(error, InfrastructureError) else exit_codes.INPUT
+        sys.exit(_report(str(error), code, error.see))
     except OSError as error:
         sys.exit(_report(_reason(error), exit_codes.INFRASTRUCTURE))
     except KeyboardInterrupt:
         sys.exit(exit_codes.INTERRUPTED)
+
+
+def _command_names() -> set[str | None]:
+    return {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: object, **more: object) -> None:
@@ -154,9 +164,12 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: objec
 def _report_usage(error: typer.BadParameter) -> int:
     """One sentence about options or arguments that cannot be used; without any, Typer has shown the help."""
     problem = error.format_message().replace(": Value error, ", ": ").rstrip(".")
+    problem = _NOT_A_NUMBER.sub(lambda found: f"write a{' whole' if found[1] == 'integer' else ''} number", problem)
     if not problem:
         return exit_codes.INPUT
-    command = error.ctx.command_path if error.ctx else "lynceus"
+    # Where Typer does not tell the command, as of an option without its value, the arguments do.
+    named = [word for word in sys.argv[1:2] if word in _command_names()]
+    command = error.ctx.command_path if error.ctx else " ".join(["lynceus", *named])
     see = " See:" if problem.endswith("?") else "; see:"
     return _report(f"{problem[:1].lower()}{problem[1:]}{see} {command} --help", exit_codes.INPUT)
 
@@ -180,6 +193,7 @@ def _reason(error: OSError) -> str:
     return f"{where}{error.strerror or error}; check permissions and free space, then try again."
 
 
-def _report(message: str, code: int) -> int:
-    echo(f"lynceus: {clean_line(message, _LONGEST_MESSAGE)}", err=True)
+def _report(message: str, code: int, see: str | None = None) -> int:
+    more = "" if see is None else f" See {page_address(see)}"
+    echo(f"lynceus: {clean_line(message, _LONGEST_MESSAGE)}{more}", err=True)
     return code

@@ -154,6 +154,8 @@ def _future(found: Answer) -> str:
     uses = uses_text(found.future)
     if math.isnan(found.saved_usd):
         return uses
+    if found.future_saving_interval_usd is None and found.future_saving_usd < 0:
+        return f"{uses} cost {format_money(-found.future_saving_usd)} more in all than with the baseline"
     saved = format_money(found.future_saving_usd)
     if found.future_saving_interval_usd is not None:
         saved = _span(*found.future_saving_interval_usd)

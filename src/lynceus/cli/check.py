@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lynceus.cli.arguments import StorageOption
 from lynceus.cli.output import Output, OutputOption, echo, print_data, print_json
 from lynceus.errors import InputError
 
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
 def check(
     file: Annotated[Path | None, typer.Argument(help="A job file.")] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of job files, for editors.")] = False,
+    storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Validate a job file: one sentence about its first mistake, with file, line and field."""
+    from lynceus.analysis.shared_budgets import SharedBudgetUse
     from lynceus.jobfile.checks import check_objective
     from lynceus.jobfile.json_schema import job_schema
     from lynceus.jobfile.prepared_study import prepare_file
+    from lynceus.library.job_budgets import job_budgets
 
     if schema:
         print_data(job_schema().encode())
@@ -31,14 +35,16 @@ def check(
         raise InputError("check: no job file was named; run for example: lynceus check job.yaml.")
     prepared = prepare_file(file)
     check_objective(prepared.job)
-    space = prepared.problem.space
+    space, shared = prepared.problem.space, job_budgets(prepared.job, storage)
     if output is Output.JSON:
         facts = {"file": str(file), "name": prepared.job.name, "configurations": len(space), "notes": prepared.notes}
-        print_json(facts)
+        print_json(facts | {"shared_budgets": [SharedBudgetUse.of(one) for one in shared]})
         return
     echo(f"{file}: valid. {space_text(space)}")
     for note in prepared.notes[len(space.notes) :]:
         echo(f"  note: {note}")
+    for one in shared:
+        echo(f"  shared budget: {one}")
 
 
 def space_text(space: Space) -> str:

@@ -15,6 +15,8 @@ from lynceus.cli.output import echo
 from lynceus.errors import InputError
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from lynceus.server.access import Access
     from lynceus.server.serve import Certificate
 
@@ -29,6 +31,18 @@ _TrustedProxyOption = Annotated[
         "LYNCEUS_TRUSTED_PROXY. May be repeated."
     ),
 ]
+_ReadTokenOption = Annotated[
+    Path | None, typer.Option(help="A file with the token for reading; or set LYNCEUS_READ_TOKEN.")
+]
+_WriteTokenOption = Annotated[
+    Path | None, typer.Option(help="A file with the token for everything; or set LYNCEUS_WRITE_TOKEN.")
+]
+_RequireTokenOption = Annotated[
+    bool,
+    typer.Option(
+        "--require-token", help="Reading needs a token, also without a read token: lynceus token add makes one."
+    ),
+]
 _CertificateOption = Annotated[
     Path | None, typer.Option(help="A PEM file with the server's TLS certificate and those between it and its root.")
 ]
@@ -41,16 +55,13 @@ def dashboard(
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on; other machines need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8080,
-    read_token_file: Annotated[
-        Path | None, typer.Option(help="A file with the token for reading; or set LYNCEUS_READ_TOKEN.")
-    ] = None,
-    write_token_file: Annotated[
-        Path | None, typer.Option(help="A file with the token for changes; or set LYNCEUS_WRITE_TOKEN.")
-    ] = None,
+    read_token_file: _ReadTokenOption = None,
+    write_token_file: _WriteTokenOption = None,
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(help="A name under which a proxy reaches the server. May be repeated."),
     ] = None,
+    require_token: _RequireTokenOption = False,
     trusted_proxy: _TrustedProxyOption = None,
     tls_cert: _CertificateOption = None,
     tls_key: _KeyOption = None,
@@ -72,6 +83,7 @@ def dashboard(
         _token("read", read_token_file),
         _token("write", write_token_file),
         _names(host, allowed_host or ()),
+        closed=require_token,
     )
     check_exposure(host, access)
     proxies = TrustedProxies.parse(trusted_proxy or _words(os.environ.get("LYNCEUS_TRUSTED_PROXY", "")))
@@ -82,7 +94,8 @@ def dashboard(
             url, create=False
         ).close()  # without a write token a new storage would stay empty: the address is misspelt
     app = create_app(url, access=access, proxies=proxies)
-    serve(app, host, port, certificate=certificate, started=lambda url: _announce(url, access, open_browser))
+    changes = _changes(app, access)
+    serve(app, host, port, certificate=certificate, started=lambda url: _announce(url, changes, open_browser))
 
 
 def _certificate(chain: Path | None, key: Path | None) -> Certificate | None:
@@ -134,8 +147,16 @@ def _addresses(name: str) -> set[str]:
         return set()
 
 
-def _announce(url: str, access: Access, open_browser: bool) -> None:
-    changes = "changes need the write token" if access.write_token else "read-only (no write token is set)"
+def _changes(app: FastAPI, access: Access) -> str:
+    """Who may change anything."""
+    if access.write_token is not None:
+        return "changes need the write token, or a named one"
+    if app.state.guard.tokens.store.all():
+        return "changes need a named token"
+    return "read-only (there is no write token)"
+
+
+def _announce(url: str, changes: str, open_browser: bool) -> None:
     echo(f"{url}  ·  {changes}  ·  API: {url}/api/v1/openapi.json  ·  Ctrl-C stops the server", err=True)
     if open_browser:
         typer.launch(url)

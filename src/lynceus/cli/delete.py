@@ -32,6 +32,7 @@ def delete(
     from lynceus.library.delete_study import delete_study
     from lynceus.library.find import named_job, storage_url
     from lynceus.storage.sql.storage import Storage
+    from lynceus.storage.user import current_user
 
     job = named_job(study)
     name = study if job is None else job.name
@@ -40,7 +41,7 @@ def delete(
         record = known[0] if known else opened.load_study(name)
         if not yes:
             _confirm(record, output)
-        deletion = delete_study(opened, name, force=force)
+        deletion = delete_study(opened, name, force=force, by=current_user())
     if output is Output.JSON:
         print_json(deletion)
     else:

@@ -39,7 +39,7 @@ def demo(
     policy: Annotated[str, typer.Option("--policy", "-p", help="A preset, see 'lynceus policies'.")] = "lynceus",
     seed: Annotated[
         int, typer.Option(min=0, max=LARGEST_SEED, help="The random seed of the job and of the policy.")
-    ] = 0,
+    ] = 1,
     budget: Annotated[str | None, typer.Option(help="Dollars for the search, a hard limit.")] = None,
     fast: Annotated[bool, typer.Option("--fast", help="Do not pause for the viewer, and do not compare.")] = False,
     compare: Annotated[bool, typer.Option(help="Compare with plain BO and random search, and plot.")] = True,
@@ -131,7 +131,7 @@ def _plot(result: Result, trajectories: list[Trajectory], plot: Path, out: Conso
     try:
         save_plot(trajectories, result.job.problem.budget.usd, result.near, plot)
     except MissingExtraError as error:
-        out.print(f"\n{error}", markup=False)
+        out.print(f"\nThe plot is left out: {error}", markup=False)
     except (OSError, ValueError) as error:
         raise InputError(f"--plot: {plot} cannot be written: {error}; choose another path or suffix.") from None
     else:

@@ -89,9 +89,12 @@ def _to_optuna(one: OpenStudy, file: str | None) -> None:
     if file is None:
         raise InputError("export: say where Optuna's storage is, with --file optuna.db or --file journal.log.")
     try:
+        import optuna
+
         from lynceus.integrations.optuna.exchange import export_study
     except ImportError:
         raise MissingExtraError("Studies of Optuna", "optuna") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would report the new study in a line of its own
     new = export_study(one.study, file)
     echo(f"Wrote {new} trials of {one.name} to Optuna.", err=True)
 

@@ -48,7 +48,8 @@ def gc(
         print_json({**facts, "unseen": unreachable, "not_ended": still_open})
     else:
         ended = {name: numbers for name, numbers in open_trials.items() if name not in still_open}
-        _print_abandoned(ended, ended=yes and abandoned)
+        commands = {one.name: one.prepared.job.has_command for one in studies}
+        _print_abandoned(ended, commands, ended=yes and abandoned)
         _print_leftovers(leftovers, removed=yes)
         if not leftovers and not open_trials and not unreachable:
             echo(f"{studies[0].name if len(studies) == 1 else 'all studies'}: nothing is left over.")
@@ -74,9 +75,10 @@ def _end_abandoned(studies: Sequence[OpenStudy]) -> dict[str, str]:
     return still_open
 
 
-def _print_abandoned(open_trials: Mapping[str, Sequence[int]], *, ended: bool) -> None:
+def _print_abandoned(open_trials: Mapping[str, Sequence[int]], commands: Mapping[str, bool], *, ended: bool) -> None:
     for study, numbers in open_trials.items():
-        then = "ended" if ended else f"continue with 'lynceus resume {study}', or end them with --abandoned"
+        more = f"continue with 'lynceus resume {study}'" if commands[study] else "tell how they ended"
+        then = "ended" if ended else f"{more}, or end them with --abandoned --yes"
         echo(f"{study}: open trials without a worker: {', '.join(map(str, numbers))} ({then})")
 
 

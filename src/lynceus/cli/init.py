@@ -39,7 +39,7 @@ def init(
     """Write a commented job file from a few questions, or from a template.
 
     Looks into the folder first: for a Spark, PyTorch or dbt project, a Makefile, or a Python program with options, it proposes a command
-    and parameters.
+    and parameters. Editors with a YAML language server, such as VS Code, complete and check the file as you write.
     """
     from lynceus.jobfile.init_template import Answers, job_template
     from lynceus.jobfile.job import Job
@@ -65,7 +65,7 @@ def init(
         check(answers)
     else:
         answers = _ask(answers, check, ask_parameters=not parameter, price=price, proposed=proposed)
-    write_file(file, job_template(answers).encode())
+    _write(file, job_template(answers))
     echo(f"Wrote {file}. Check it, then run: lynceus plan {file}, and: lynceus run {file}")
 
 
@@ -79,8 +79,19 @@ def _write_template(file: Path, template: str, name: str | None, *, alone: bool)
         )
     text = named_template(template, name)
     Job.parse(text, file.resolve().parent, str(file))
-    write_file(file, text.encode())
+    _write(file, text)
     echo(f"Wrote {file}. Edit model, prices and limits, then run: lynceus check {file}, and: lynceus run {file}")
+
+
+def _write(file: Path, text: str) -> None:
+    """The job file, and beside it the schema by which editors complete and check it."""
+    from lynceus.jobfile.init_template import SCHEMA, with_schema
+    from lynceus.jobfile.json_schema import job_schema
+
+    write_file(file, with_schema(text).encode())
+    schema = file.parent / SCHEMA
+    schema.parent.mkdir(exist_ok=True)
+    write_file(schema, job_schema().encode())
 
 
 def _proposal(file: Path) -> Answers:
@@ -92,6 +103,8 @@ def _proposal(file: Path) -> Answers:
     if found is None:
         return Answers()
     echo(f"This folder has {found.found}; the job file starts from that.")
+    if found.to_replace:
+        echo(f"Replace {' and '.join(found.to_replace)} in its command.")
     return found.answers
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,12 +27,9 @@ RunIdOption = Annotated[
 
 def author(by: str | None) -> str:
     """Who does it."""
-    if by is not None:
-        return by
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container without an entry in its list of users
-        return ""
+    from lynceus.storage.user import current_user
+
+    return by if by is not None else current_user() or ""
 
 
 def named_job(name: str, storage: str | None) -> RecurringJob:

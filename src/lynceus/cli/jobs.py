@@ -123,7 +123,12 @@ def _print_facts(out: Console, one: Document) -> None:
 
 def _suggestion(todo: Document) -> str:
     effect = todo["effect"]
-    saving = "" if effect["saving_usd"] is None else f", would save {_money(effect['saving_usd'])} a run"
+    usd = effect["saving_usd"]
+    saving = (
+        ""
+        if usd is None
+        else f", would {'save' if usd >= 0 else 'cost'} {_money(abs(usd))} {'' if usd >= 0 else 'more '}a run"
+    )
     trial = "" if not effect["trial_usd"] else f", trying costs {_money(effect['trial_usd'])} more"
     return f"{params_text(todo['params'])}{saving}{trial}"
 
@@ -164,9 +169,30 @@ def _print_changes(out: Console, one: Document, *, audit: bool) -> None:
 
 
 def _facts(facts: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{key} {value:.6g}" if isinstance(value, float) else f"{key} {value}" for key, value in facts.items()
-    )
+    return ", ".join(f"{_label(key)} {_fact(key, value)}" for key, value in facts.items())
+
+
+def _label(key: str) -> str:
+    """A field without its unit, which its value has."""
+    return key.removesuffix("_usd").removesuffix("_s").replace("_", " ")
+
+
+def _fact(key: str, value: Any) -> str:
+    """One fact of an audit; changes of settings as `mode: observe → apply`."""
+    from lynceus.problem.units import format_duration
+
+    if isinstance(value, dict) and all(isinstance(each, list | tuple) and len(each) == 2 for each in value.values()):
+        changes = ((name, _fact(name, old), _fact(name, new)) for name, (old, new) in value.items())
+        return ", ".join(f"{_label(name)}: {old} → {new}" for name, old, new in changes)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)
+    if key.endswith("_usd"):
+        return _money(value)
+    if key.endswith("_s"):
+        return format_duration(value)
+    return percent(value) if key in ("saving", "late_chance") else f"{value:.6g}"
 
 
 def _money(usd: float | None) -> str:

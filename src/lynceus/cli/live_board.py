@@ -17,7 +17,7 @@ from lynceus.cli.clean_render import Clean
 from lynceus.cli.output import objective_text, params_text, safe
 from lynceus.errors import InputError
 from lynceus.executors.interface import Outage
-from lynceus.problem.units import format_duration, format_money
+from lynceus.problem.units import format_duration, format_metric, format_money
 from lynceus.study.study import Study
 from lynceus.study.view import StudyView
 from lynceus.trial.order import Order
@@ -51,7 +51,7 @@ class Board:
 
     def update(self) -> None:
         """Show the study as it is now."""
-        study, before = self.study.snapshot(), self._shown
+        study, before = self.study.snapshot(shared_budgets=()), self._shown
         if before is not None and len(before[0].observations) == len(study.observations):
             self._shown = study, *before[1:]  # these only change when a trial settles, and take all of them
         else:
@@ -184,8 +184,28 @@ def result_text(study: StudyView, seen: Observation) -> str:
         return "[yellow]stopped early[/]"
     if outcome.end is End.FAILED:
         return f"[red]failed ({outcome.reason})[/]"
-    met = study.problem.meets_constraints(seen.row, outcome.seconds, outcome.metrics)
-    return "[green]finished[/]" if met else "[red]finished, violates a constraint[/]"
+    broken = _broken_limits(study, seen)
+    return f"[red]finished, violates {safe('; '.join(broken))}[/]" if broken else "[green]finished[/]"
+
+
+def _broken_limits(study: StudyView, seen: Observation) -> list[str]:
+    """The constraints that a finished run did not meet, with what it has: `ratio <= 0.25 with 0.2631`."""
+    outcome, broken = seen.outcome, []
+    for one in study.problem.constraints:
+        value: float | None = {"time": outcome.seconds, "cost": study.problem.cost(seen.row, outcome.seconds)}.get(
+            one.metric, outcome.metrics.get(one.metric)
+        )
+        if value is None or not one.holds(value):
+            broken.append(f"{one} with {_quantity(one.metric, value)}")
+    return broken
+
+
+def _quantity(metric: str, value: float | None) -> str:
+    if value is None:
+        return "no value"
+    if metric == "time":
+        return format_duration(value)
+    return format_money(value) if metric == "cost" else format_metric(value)
 
 
 class EventLines:

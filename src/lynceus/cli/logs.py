@@ -16,7 +16,9 @@ _POLL_S = 0.3
 
 def logs(
     study: Annotated[str, typer.Argument(help="The name of a study, or its job file.")],
-    number: Annotated[int, typer.Argument(help="The number of the trial.")],
+    number: Annotated[
+        int | None, typer.Argument(help="The number of the trial; without it, the last one that started.")
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue while the trial runs.")] = False,
     stream: Annotated[str, typer.Option(help="stdout, stderr or both.")] = "both",
     raw: Annotated[
@@ -36,6 +38,9 @@ def logs(
         raise InputError(f"--stream is {stream!r}, which is unknown; use stdout, stderr or both.")
     one = named_study(study, storage)
     numbers = {seen.order.number for seen in one.study.observations} | {order.number for order in one.study.pending}
+    if number is None and not numbers:
+        raise InputError(f"study {one.name!r} has no trial yet.")
+    number = max(numbers) if number is None else number
     if number not in numbers:
         raise InputError(f"study {one.name!r} has no trial {number}; 'lynceus trials {one.name}' lists its trials.")
     secrets, folder = known_secrets(one.prepared.job), trial_folder(one, number)

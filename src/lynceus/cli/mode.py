@@ -84,16 +84,18 @@ def settings_lines(settings: Any) -> list[tuple[str, str]]:
     from lynceus.cli.output import percent
     from lynceus.problem.units import format_duration, format_money
 
+    unpaid = settings.mode == "apply" and not settings.allowance_usd
+    none = ": nothing is tried that may cost more; allow some with --allowance '$20'" if unpaid else ""
     held = " (held: nothing is tried or changed)" if settings.held else ""
     lines = [("mode", f"{settings.mode}{held}")]
     if math.isfinite(settings.deadline_s):
         lines.append(("deadline", format_duration(settings.deadline_s)))
     lines += [
-        ("allowance", f"{format_money(settings.allowance_usd)} a month"),
+        ("allowance", f"{format_money(settings.allowance_usd)} a month{none}"),
         ("may be late", f"with a chance of {percent(settings.late_chance)} at most"),
         (
-            "not tried at",
-            f"{', '.join(settings.exclude)} ({settings.timezone})" if settings.exclude else "any time is fine",
+            "excluded times",
+            f"{', '.join(settings.exclude)} ({settings.timezone})" if settings.exclude else "none",
         ),
     ]
     return lines
@@ -111,11 +113,19 @@ def hold(
     if (name is None) is not everything:
         raise InputError("hold: name one job, or all of them with --all.")
     from lynceus.library.find import storage_url
+    from lynceus.storage.serialization import DamagedRecordError
     from lynceus.storage.sql.jobs import JobStore
     from lynceus.storage.sql.storage import Storage
 
     with Storage(storage_url(storage), create=False) as opened:
-        names = [head.name for head in JobStore(opened).heads()] if name is None else [name]
+        names = JobStore(opened).names() if name is None else [name]
+    refused: list[DamagedRecordError] = []
     for one in names:
-        named_job(one, storage).hold(not release, by=author(by), reason=reason)
+        try:
+            named_job(one, storage).hold(not release, by=author(by), reason=reason)
+        except DamagedRecordError as error:  # the others are held all the same
+            refused.append(error)
+            continue
         echo(f"{one}: {'changes are allowed again' if release else 'held: nothing is tried or changed'}.")
+    if refused:
+        raise refused[0]

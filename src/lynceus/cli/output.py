@@ -13,6 +13,7 @@ import math
 import os
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,6 +72,15 @@ def safe(text: str) -> str:
 def echo(text: str, *, err: bool = False) -> None:
     """Print lines that may hold text from elsewhere."""
     typer.echo(clean_text(text), err=err)
+
+
+def utc_minute(at_s: float) -> str:
+    """A moment in UTC, to the minute.
+
+    >>> utc_minute(1_795_000_000.0)
+    '2026-11-18 11:06'
+    """
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M}"
 
 
 def is_piped() -> bool:

@@ -5,49 +5,60 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from lynceus.cli.arguments import JobFileArgument, ParallelOption, PolicyOption
+from lynceus.cli.arguments import JobFileArgument, ParallelOption, PolicyOption, StorageOption
 from lynceus.cli.output import Output, OutputOption, console, counted, fact_table, params_text, print_json, safe
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import RenderableType
 
     from lynceus.analysis.forecast import Forecast, PlannedBaseline
     from lynceus.jobfile.prepared_study import PreparedStudy
     from lynceus.problem.problem import Problem
+    from lynceus.trial.shared_budget import SharedBudget
 
 
 def plan(
     file: JobFileArgument,
     policy: PolicyOption = None,
     parallel: ParallelOption = None,
+    storage: StorageOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the space, the prices, and the expected and worst-case cost and time, before anything runs."""
     from lynceus.analysis.forecast import forecast
+    from lynceus.analysis.shared_budgets import SharedBudgetUse
     from lynceus.jobfile.checks import check_objective
     from lynceus.jobfile.prepared_study import prepare_file
+    from lynceus.library.job_budgets import job_budgets
 
     prepared = prepare_file(file, policy)
     check_objective(prepared.job)
     width = parallel or prepared.parallel
+    shared = job_budgets(prepared.job, storage)
     if output is Output.JSON:
         found = forecast(prepared.problem, prepared.policy, parallel=width)
-        print_json({"name": prepared.job.name, "policy": prepared.policy.name, "forecast": found})
+        facts = {"name": prepared.job.name, "policy": prepared.policy.name, "forecast": found}
+        print_json(facts | {"shared_budgets": [SharedBudgetUse.of(one) for one in shared]})
     else:
-        console().print(plan_text(prepared, width))
+        console().print(plan_text(prepared, width, shared))
 
 
-def plan_text(prepared: PreparedStudy, parallel: int) -> RenderableType:
+def plan_text(prepared: PreparedStudy, parallel: int, shared: Sequence[SharedBudget] = ()) -> RenderableType:
     """The plan as a table with notes."""
     from rich.console import Group
 
     from lynceus.analysis.forecast import forecast
+    from lynceus.analysis.shared_budgets import budget_notes
 
     found = forecast(prepared.problem, prepared.policy, parallel=parallel)
     table = fact_table()
-    for name, text in [*_problem_facts(prepared, parallel), *_cost_facts(found)]:
+    budgets = [("shared", str(one)) for one in shared]
+    for name, text in [*_problem_facts(prepared, parallel), *budgets, *_cost_facts(found)]:
         table.add_row(name, safe(text))
     notes = [*prepared.notes, *([found.warning] if found.warning else [])]
+    notes += budget_notes(shared, found.worst_spend_usd)
     return Group(f"[bold]{safe(prepared.job.name)}[/]", table, *(f"[yellow]note:[/] {safe(note)}" for note in notes))
 
 
@@ -80,9 +91,11 @@ def _cost_facts(found: Forecast) -> list[tuple[str, str]]:
     from lynceus.problem.units import format_duration, format_money
 
     def usd(low: float, high: float) -> str:
-        return f"{format_money(low)} to {format_money(high)}"
+        lowest, highest = format_money(low), format_money(high)
+        return lowest if lowest == highest else f"{lowest} to {highest}"
 
-    price = f"{usd(found.price_low, found.price_high)} per hour (median {format_money(found.price_median)})"
+    price = f"{usd(found.price_low, found.price_high)} per hour"
+    price += f" (median {format_money(found.price_median)})" if found.price_low < found.price_high else ""
     run = f"at most {format_duration(found.run_limit_s)}: {usd(found.run_low_usd, found.run_high_usd)}"
     expected = f"{format_money(found.expected_spend_usd)} in {format_duration(found.expected_time_s)}"
     return [

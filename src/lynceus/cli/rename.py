@@ -20,9 +20,10 @@ def rename(
     from lynceus.library.find import storage_url
     from lynceus.library.rename_study import rename_study
     from lynceus.storage.sql.storage import Storage
+    from lynceus.storage.user import current_user
 
     with Storage(storage_url(storage), create=False) as opened:
-        record = rename_study(opened, study, new)
+        record = rename_study(opened, study, new, by=current_user())
     if output is Output.JSON:
         print_json({"study": record.name, "renamed_from": study})
         return

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lynceus.cli.arguments import MetricsOption, ParallelOption, StorageOption, StudyArgument, named_study, print_note
 from lynceus.cli.limits import ConstraintOption, given_limits
 from lynceus.cli.output import Output, OutputOption
+
+if TYPE_CHECKING:
+    from lynceus.study.study import Study
 
 
 def resume(
@@ -51,4 +55,16 @@ def resume(
         usd or add_trials or one.study.stopped is not None or one.study.record.requested_state is not RequestedState.RUN
     ):
         one.study.resume(usd, add_trials=add_trials)
+    if usd or add_trials:
+        print_note(_budget_note(one.study))
     work(one, parallel or one.prepared.parallel, output, metrics)
+
+
+def _budget_note(study: Study) -> str:
+    """The budget after money or trials were added."""
+    from lynceus.problem.units import format_money
+
+    trials = study.problem.budget.trials
+    money = "" if math.isinf(study.budget_usd) else format_money(study.budget_usd)
+    count = "" if trials is None else f"{trials + study.record.added_trials} trials"
+    return f"{study.name}: the budget is now {', '.join(filter(None, [money, count]))}."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lynceus.cli import exit_codes
 from lynceus.cli.arguments import (
     LARGEST_SEED,
     JobFileArgument,
@@ -41,17 +42,19 @@ def run(
 ) -> None:
     """Run the job in different configurations until the best one is found. Shows the plan and asks before it spends money.
 
-    Exit codes: 0 found, 2 bad input, 3 nothing meets the constraints, 4 infrastructure, 130 interrupted.
+    Exit codes: 0 found, 2 bad input, 3 nothing meets the constraints, 4 infrastructure, 5 no money left in the budget
+    of the project or the owner, 130 interrupted.
     """
     from lynceus.cli.plan import plan_text
     from lynceus.jobfile.checks import check_startable
     from lynceus.jobfile.prepared_study import prepare_file
+    from lynceus.library.job_budgets import job_budgets
 
     prepared = prepare_file(file, policy)
     check_startable(prepared.job)
     width = parallel or prepared.parallel
     if output is Output.TABLE:
-        console().print(plan_text(prepared, width))
+        console().print(plan_text(prepared, width, job_budgets(prepared.job, storage)))
     if not yes:
         _confirm(output)
     _search(prepared, storage, policy, seed, width, output, metrics, detach=detach)
@@ -68,7 +71,7 @@ def _search(
     *,
     detach: bool,
 ) -> None:
-    """Open the study and search. A new study that ends before its first trial leaves nothing behind."""
+    """Open the study and search. A new study that ends before its first trial leaves nothing behind, unless it waits for money."""
     from lynceus.cli.background import start_worker
     from lynceus.cli.worker import work
     from lynceus.library.find import storage_url
@@ -87,7 +90,9 @@ def _search(
             start_worker(one, url, width, metrics)
         else:
             work(one, width, output, metrics)
-    except BaseException:
+    except BaseException as ended:
+        if isinstance(ended, typer.Exit) and ended.exit_code == exit_codes.SHARED_BUDGET:
+            raise
         new = one is not None and one.record.identity not in (before or ())
         if one is not None and new and discard_unstarted(one):
             print_note(f"{one.name}: no trial was started, so nothing was kept.")

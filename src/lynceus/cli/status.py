@@ -21,6 +21,7 @@ from lynceus.cli.output import (
 
 if TYPE_CHECKING:
     from lynceus.analysis.overview import StudyOverview
+    from lynceus.analysis.shared_budgets import SharedBudgetUse
 
 _SILENT_S = 30.0
 """Workers send a heartbeat every few seconds; after so many without one, none is there."""
@@ -38,12 +39,14 @@ def status(study: StudyArgument = None, storage: StorageOption = None, output: O
     """Show state, money, trials and the best configuration of a study; without a name, of all studies."""
     from lynceus.library.find import find_records
     from lynceus.library.overview import overview_or_note, stored_overview
+    from lynceus.storage.sql.budgets import BudgetStore
 
     opened, records, note = find_records(study, storage)
     with opened:
         print_note(note)
         overview = overview_or_note if study is None else stored_overview
-        overviews = [overview(opened, record) for record in records]
+        budgets = BudgetStore(opened).all()
+        overviews = [overview(opened, record, budgets) for record in records]
         now_s = opened.clock.now()
     if output is Output.JSON:
         print_json(overviews if study is None else overviews[0])
@@ -76,12 +79,22 @@ def _print_overviews(overviews: Sequence[StudyOverview], now_s: float) -> None:
             ("nearest: " if one.shortfall else "") + safe(params_text(one.best_params or {})) or "—",
         )
     out.print(table)
+    for budget in dict.fromkeys(budget for one in overviews for budget in one.shared_budgets):
+        out.print(_budget_text(budget), markup=False)
     for one in overviews:
         changed = f"constraints changed: {one.limit_changes[-1]}" if one.limit_changes else None
-        if remarks := [text for text in (one.reason, one.shortfall, changed, one.note) if text]:
+        reason = f"the search is over: {one.reason}" if one.state == "FINISHED" and one.reason else one.reason
+        if remarks := [text for text in (reason, one.shortfall, changed, one.note) if text]:
             out.print(f"{one.name}: {'; '.join(remarks)}", markup=False)
         if silence := _silence(one, now_s):
             out.print(f"{one.name}: {silence}", markup=False, style="yellow")
+
+
+def _budget_text(budget: SharedBudgetUse) -> str:
+    from lynceus.problem.units import format_money
+
+    used = f"{format_money(budget.charged_usd)} charged and {format_money(budget.reserved_usd)} reserved"
+    return f"{budget.account}: {used} of {format_money(budget.usd)} for {budget.month}"
 
 
 def _silence(one: StudyOverview, now_s: float) -> str:

@@ -100,9 +100,10 @@ def print_front(out: Console, front: Sequence[Point]) -> None:
 
     if not front:
         return
+    out.print(
+        "[dim]cost against time: the finished runs that no other beats in both, as measured (above: as expected of a further run)[/]"
+    )
     table = Table("#", "configuration", "time", "cost of a run")
-    table.title = "cost against time: the finished runs that no other beats in both, as measured (above: as expected of a further run)"
-    table.title_justify = "left"
     for point in front:
         cells = safe(params_text(point.params)), format_duration(point.runtime_s), format_money(point.cost_usd)
         table.add_row(str(point.number), *cells)

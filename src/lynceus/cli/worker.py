@@ -34,6 +34,11 @@ from lynceus.trial.outcome import End, FailureReason, Observation
 from lynceus.trial.record import RequestedState
 from lynceus.trial.stop import StopReason
 
+_MORE = {StopReason.TRIALS: "--add-trials 20", StopReason.BUDGET: "--add-budget '5 USD'"}
+"""What continues a search that used its budget up."""
+_LEAVING_S = 3.0
+"""How long a worker that cannot go on waits for its trackers."""
+
 
 def work(one: OpenStudy, parallel: int, output: Output, metrics: str | None = None) -> None:
     """Run trials until the study ends, print the answer, and exit with its code."""
@@ -43,10 +48,14 @@ def work(one: OpenStudy, parallel: int, output: Output, metrics: str | None = No
     # Time continues where the last worker stopped: pauses do not count.
     screen = Screen(one.study, out, began_s=time.time() - one.record.active_s)
     with interrupts(one.name, screen.stalled) as requested:
-        with executor_of(one.prepared, secrets) as executor, served_metrics(one.study, metrics):
-            _run_trials(one, executor, parallel, requested, screen, Followers(notifier, trackers))
-        if requested.leaves():
-            _leave(one, output)
+        try:
+            with executor_of(one.prepared, secrets) as executor, served_metrics(one.study, metrics):
+                _run_trials(one, executor, parallel, requested, screen, Followers(notifier, trackers))
+            if requested.leaves():
+                _leave(one, output)
+        except BaseException:  # trials that have just ended are logged all the same
+            trackers.close(_LEAVING_S)
+            raise
         interrupted = requested() is not RequestedState.RUN
     if interrupted:
         one.study.runs.release()  # so that others see that no worker runs the study
@@ -133,8 +142,10 @@ def _leave(one: OpenStudy, output: Output) -> None:
 def _exit_code(study: Study, found: Answer | None, interrupted: bool) -> int:
     if interrupted:
         return exit_codes.INTERRUPTED
-    paused = study.stopped is not None and study.stopped.kind is StopReason.PAUSED
-    if paused or (found is None and _all_failed(study) is not None):
+    kind = None if study.stopped is None else study.stopped.kind
+    if kind is StopReason.SHARED_BUDGET:
+        return exit_codes.SHARED_BUDGET
+    if kind is StopReason.PAUSED or (found is None and _all_failed(study) is not None):
         return exit_codes.INFRASTRUCTURE
     return 0 if found is not None and found.reaches_confidence else exit_codes.INFEASIBLE
 
@@ -164,16 +175,19 @@ def _print_end(one: OpenStudy, found: Answer | None, why: Infeasibility | None, 
         out.print(failed or "No configuration is known to meet every constraint.", markup=False)
         if failed is None and why is not None:
             out.print(f"Why: {why.summary}.\nWhat to do: {why.advice}.", markup=False, soft_wrap=True)
-    else:
+    elif kind is not StopReason.SHARED_BUDGET:
         return  # there is neither anything to show nor to continue
     if failed is not None or kind is StopReason.PAUSED:
         last = max(seen.order.number for seen in study.observations if seen.outcome.end is End.FAILED)
         out.print(f"See: lynceus trials {one.name}, lynceus logs {one.name} {last}", markup=False, style="dim")
-    if interrupted or kind in (StopReason.PAUSED, StopReason.USER):
+    if interrupted or kind is StopReason.USER or (kind is not None and kind.pauses):
         out.print(f"Continue with: lynceus resume {one.name}", markup=False)
     elif failed is None:
-        more = f"More: lynceus report {one.name}, explain, whatif --deadline …, export --to skypilot"
-        out.print(more, markup=False, style="dim")
+        if kind in _MORE:
+            out.print(f"Go on with: lynceus resume {one.name} {_MORE[kind]}", markup=False)
+        out.print(f"More: lynceus report {one.name}, explain, whatif --deadline …", markup=False, style="dim")
+        if found is not None and found.reaches_confidence:
+            out.print(f"In production: lynceus adopt NAME --from {one.name}, export", markup=False, style="dim")
 
 
 def _all_failed(study: Study) -> str | None:

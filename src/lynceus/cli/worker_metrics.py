@@ -67,7 +67,7 @@ def _handler(study: Study, token: str | None) -> type[BaseHTTPRequestHandler]:
             elif self.path != "/metrics":
                 self._answer(404, b"There is only /metrics.\n")
             else:
-                view = study.snapshot()
+                view = study.snapshot(shared_budgets=())
                 state = "RUNNING" if view.stopped is None else view.stopped.study_state
                 numbers = numbers_of(view, state, decisions=study.decisions, deciding_s=study.deciding_s)
                 self._answer(200, exposition([numbers]).encode())

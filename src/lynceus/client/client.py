@@ -21,7 +21,8 @@ class Client:
         study.optimize(run_my_job)
 
     Requests are repeated for up to `patience_s` seconds while the server cannot be reached, and take effect once.
-    The token may also be in the environment variable LYNCEUS_TOKEN.
+    The token may also be in the environment variable LYNCEUS_TOKEN. It is a named one (`lynceus token add`), the read token or the
+    write token of the server; its role says which methods work.
     """
 
     def __init__(
@@ -59,6 +60,33 @@ class Client:
         else:
             made = self._http.post_raw("studies", data=_text(job).encode(), kind="application/yaml")
         return RemoteStudy(made["name"], self._http)
+
+    def budgets(self) -> list[dict[str, Any]]:
+        """Every budget of a project or a person, and what is used of it in this month."""
+        found: list[dict[str, Any]] = self._http.get("budgets")["budgets"]
+        return found
+
+    def set_budget(self, account: str, amount: float | str) -> dict[str, Any]:
+        """Let `project:NAME` or `owner:NAME` spend so much in a calendar month, such as '200 USD'; needs the role admin."""
+        found: dict[str, Any] = self._http.put("budgets", account, body={"amount": amount})
+        return found
+
+    def remove_budget(self, account: str) -> None:
+        """Let a project or a person spend without a shared limit; needs the role admin."""
+        self._http.delete("budgets", account)
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """Every named token, without its secret; needs the role admin."""
+        found: list[dict[str, Any]] = self._http.get("tokens")["tokens"]
+        return found
+
+    def add_token(self, name: str, role: str, *, expires: float | str | None = None) -> str:
+        """Make a token with the role viewer, runner or admin, and return its secret, which nobody can read again; needs the role admin."""
+        return str(self._http.post("tokens", body={"name": name, "role": role, "expires": expires})["token"])
+
+    def revoke_token(self, name: str) -> None:
+        """Let the server accept a token no longer; needs the role admin."""
+        self._http.delete("tokens", name)
 
 
 def _text(job: str | Path) -> str:

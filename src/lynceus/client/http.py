@@ -77,6 +77,14 @@ class Http:
         headers = {"Content-Type": kind, "Idempotency-Key": str(uuid.uuid4())}
         return self._send("POST", self._address(path), data, headers)
 
+    def put(self, *path: str, body: Mapping[str, Any]) -> Any:
+        """Set something to a value."""
+        return self._send("PUT", self._address(path), json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+    def delete(self, *path: str) -> Any:
+        """Remove something."""
+        return self._send("DELETE", self._address(path), None, {})
+
     def _address(self, path: tuple[str, ...]) -> str:
         return "/".join([self.url.rstrip("/"), "api", "v1", *(quote(part, safe="") for part in path)])
 

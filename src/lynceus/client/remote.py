@@ -18,7 +18,7 @@ from lynceus.problem.objective import Constraint
 from lynceus.study.past_runs import Past, PastRun
 from lynceus.trial.outcome import FailureReason
 from lynceus.trial.record import RequestedState
-from lynceus.trial.trial import Trial, TrialState, TrialSummary, measured
+from lynceus.trial.trial import Trial, TrialState, TrialSummary, run_measured
 
 HEARTBEAT_S = 30.0
 """Seconds between two heartbeats while `optimize` runs a trial."""
@@ -177,8 +177,7 @@ class RemoteStudy(RemoteView):
         done = 0
         while (n_trials is None or done < n_trials) and (trial := self._ask_patiently()) is not None:
             with self._heartbeats(trial):
-                result = objective(trial)
-            runtime, state, metrics = measured(trial, result)
+                runtime, state, metrics = run_measured(trial, objective)
             self.tell(trial, runtime=runtime, state=state, metrics=metrics)
             done += 1
 

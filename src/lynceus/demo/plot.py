@@ -9,9 +9,10 @@ import numpy as np
 
 from lynceus.demo.trajectory import Trajectory
 from lynceus.errors import MissingExtraError
+from lynceus.visualization.style import BLUE, GREEN, GREY, ORANGE
 
-LINE_STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#595959", "-."), ("#009E73", ":"))
-"""Colours of Okabe and Ito, which suit any kind of colour vision, with line styles for print."""
+LINE_STYLES = ((BLUE, "-"), (ORANGE, "--"), (GREY, "-."), (GREEN, ":"))
+"""Colours with line styles for print."""
 NAMES = {"bo": "plain Bayesian optimization", "random": "random search", "lynceus": "Lynceus"}
 
 

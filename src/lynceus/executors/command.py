@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,7 +137,9 @@ class JobCommand:
 def check_pattern(pattern: str) -> None:
     """Refuse a regular expression that cannot give one number."""
     try:
-        groups = re.compile(pattern).groups
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about what a later Python may read differently
+            groups = re.compile(pattern).groups
     except (re.error, OverflowError) as error:
         raise InputError(f"{shown(pattern)} is not a valid regular expression: {error}.") from None
     except RecursionError:

@@ -187,7 +187,8 @@ def to_outcome(problem: Problem, request: Mapping[str, Any], record: OutcomeReco
     if end is End.FINISHED and missing:
         # The model cannot learn from such a run. As a failure, the user notices it before it is repeated many times.
         end, reason = End.FAILED, "job"
-        detail = "; ".join(filter(None, [f"the job finished but did not report {', '.join(missing)}", detail]))
+        how = "call lynceus.report, or have it read from the output with a pattern under 'metrics' in the job file that fits what it prints"
+        detail = "; ".join(filter(None, [f"the job finished but did not report {', '.join(missing)}: {how}", detail]))
     seconds = max(record["seconds"], 1e-6 if end is not End.FAILED else 0.0)
     charged_s = seconds + record.get("stopping_s", 0.0) + extra_s
     charged_usd = problem.billing.charge(charged_s, price, boots=request["boots"])

@@ -35,12 +35,14 @@ class MlflowTracker:
         experiment = self._experiment(study)
         number, identity = str(seen.order.number), study.record.identity
         ours = f"tags.`lynceus.trial` = '{number}' and tags.`lynceus.study` = '{identity}'"
-        if self._client.search_runs([experiment], ours, max_results=1):
+        found = self._client.search_runs([experiment], ours, max_results=1)
+        if found and found[0].info.status != "RUNNING":
             return
         facts = trial_facts(study, seen, now_s)
         tags = {"lynceus.trial": number, "lynceus.study": identity}
         tags |= {f"lynceus.{name}": text for name, text in facts.texts.items()}
-        run = self._client.create_run(experiment, int(facts.started_s * 1000), tags, facts.name)
+        # A run that is still open was begun by a worker that was killed.
+        run = found[0] if found else self._client.create_run(experiment, int(facts.started_s * 1000), tags, facts.name)
         for name, value in facts.params.items():
             self._client.log_param(run.info.run_id, _name(name), value)
         for name, number_ in facts.numbers.items():

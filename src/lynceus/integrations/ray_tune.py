@@ -20,14 +20,13 @@ from ray.tune.search.sample import Categorical, Domain, Float, Integer, LogUnifo
 from ray.tune.stopper import Stopper
 
 from lynceus.errors import InputError
-from lynceus.integrations.candidate_table import CandidateTable, Dimension, GivenTable, Table
+from lynceus.integrations.candidate_table import Dimension, GivenTable, Table
+from lynceus.integrations.search_settings import SearchSettings
 from lynceus.policy.policy import Policy
-from lynceus.policy.retries import RetryRules
 from lynceus.problem.budget import Budget
-from lynceus.problem.objective import Constraint, Objective
+from lynceus.problem.objective import Constraint
 from lynceus.space.table import Space
 from lynceus.storage.memory import MemoryJournal
-from lynceus.study.create import create_study
 from lynceus.study.study import Study
 from lynceus.trial.order import Order
 from lynceus.trial.trial import Trial, TrialState
@@ -73,8 +72,7 @@ class LynceusSearcher(Searcher):
         Other metrics of objective and constraints are read from what trials report.
         """
         super().__init__(metric=None, mode=None)
-        self._space, self._price, self._objective, self._constraints = space, price, objective, tuple(constraints)
-        self._budget, self._policy, self._seed, self._grid_steps = budget, policy, seed, grid_steps
+        self._settings = SearchSettings(space, price, objective, tuple(constraints), budget, policy, seed, grid_steps)
         self._table: Table | None = None if space is None else GivenTable(space)
         self._fixed: dict[str, Any] = {}
         self._study: Study | None = None
@@ -105,8 +103,9 @@ class LynceusSearcher(Searcher):
                 raise InputError(
                     "param_space has no parameter to search; use tune.choice, tune.randint or tune.uniform."
                 )
-            dimensions = [_dimension(name, one, self._grid_steps) for name, one in ranges.items()]
-            self._table = CandidateTable(dimensions, price=self._price)
+            self._table = self._settings.table(
+                _dimension(name, one, self._settings.grid_steps) for name, one in ranges.items()
+            )
         return True
 
     def suggest(self, trial_id: str) -> Any:
@@ -126,20 +125,33 @@ class LynceusSearcher(Searcher):
         number = self._trials.pop(trial_id, None)
         if number is None:
             return
+        seconds = _ran_s(result or {})
         if error or result is None:
-            seconds = 0.0 if result is None else _ran_s(result)
-            self.study.tell(
-                number, runtime=seconds, state=TrialState.FAIL, reason="job", detail="the trial failed in Ray"
-            )
+            self._failed(number, seconds, "the trial failed in Ray")
             return
-        seconds = max(_ran_s(result), 1e-6)
+        seconds = max(seconds, 1e-6)
         limit_s = next(order.timeout_s for order in self.study.pending if order.number == number)
         stopped = seconds >= limit_s
-        metrics = {name: float(result[name]) for name in self.study.problem.metrics if name in result}
+        reported = {name: float(result[name]) for name in self.study.problem.metrics if name in result}
         if _VALUE in self.study.problem.metrics and not stopped and self._metric in result:
-            metrics[_VALUE] = float(result[self._metric])
+            reported[_VALUE] = float(result[self._metric])
+        metrics = {name: value for name, value in reported.items() if math.isfinite(value)}
+        if len(metrics) < len(reported) and not stopped:
+            bad = ", ".join(
+                f"{self._metric if name == _VALUE else name} = {value}"
+                for name, value in reported.items()
+                if name not in metrics
+            )
+            self._failed(number, seconds, f"the trial reported {bad}", metrics)
+            return
         state = TrialState.TIMEOUT if stopped else TrialState.COMPLETE
         self.study.tell(number, runtime=seconds, state=state, metrics=metrics)
+
+    def _failed(self, number: int, seconds: float, detail: str, metrics: Mapping[str, float] | None = None) -> None:
+        """The configuration is at fault: it is not suggested again."""
+        self.study.tell(
+            number, runtime=seconds, state=TrialState.FAIL, reason="job", detail=detail, metrics=metrics or {}
+        )
 
     def add_evaluated_point(
         self,
@@ -191,23 +203,12 @@ class LynceusSearcher(Searcher):
     def _make(self, journal: MemoryJournal | None = None) -> Study:
         if self._table is None:
             raise InputError("The searcher has no space; give it one, or param_space to the Tuner.")
-        maximise = self._mode == "max"
-        objective = Objective(_VALUE, maximise) if self._objective == "value" else Objective.parse(self._objective)
-        made = create_study(
-            space=self._table.space,
-            objective=objective,
-            constraints=self._constraints,
-            budget=self._budget,
-            policy=self._policy,
-            seed=self._seed,
-            retry_rules=RetryRules(max_failures=0),  # Ray itself decides whether failures end the experiment
-        )
-        rules = made.retry_rules
-        return (
-            made
-            if journal is None
-            else Study(made.problem, made.policy, seed=self._seed, journal=journal, retry_rules=rules)
-        )
+        objective = self._settings.goal(_VALUE, maximise=self._mode == "max")
+        made = self._settings.study(self._table.space, objective)
+        if journal is None:
+            return made
+        seed, rules = self._settings.seed, made.retry_rules
+        return Study(made.problem, made.policy, seed=seed, journal=journal, retry_rules=rules)
 
     def _for_trial(self, order: Order) -> dict[str, float | None]:
         trial, deadline_s = Trial.of(self.study.problem, order), self.study.problem.deadline_s
@@ -219,7 +220,12 @@ class LynceusSearcher(Searcher):
 
 
 def _ran_s(result: Mapping[str, Any]) -> float:
-    return float(result.get(RUNTIME_S, result.get("time_total_s", 0.0)))
+    """The reported running time; Ray's own where that is no time."""
+    for name in (RUNTIME_S, "time_total_s"):
+        seconds = float(result.get(name, math.nan))
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    return 0.0
 
 
 def _is_grid(value: object) -> bool:

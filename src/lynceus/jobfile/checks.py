@@ -12,6 +12,7 @@ from lynceus.errors import InputError, did_you_mean
 from lynceus.executors.command import check_pattern, variable
 from lynceus.executors.serve import NAMES
 from lynceus.executors.shell_text import fill_script
+from lynceus.executors.supervisor.cut_numbers import MetricPattern
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.scratch import check_scratch
 from lynceus.jobfile.secrets import secret_value, secrets_of
@@ -176,6 +177,17 @@ def metric_notes(job: Job, problem: Problem) -> list[str]:
         f"{name!r} in objective or constraints is taken for a metric that the job reports.{hint}"
         for name in problem.metrics
         if name not in declared and (hint := did_you_mean(name, known))
+    ]
+
+
+def pattern_notes(job: Job, problem: Problem) -> list[str]:
+    """Notes about patterns that read a part of a decimal number; not where whole numbers limit the metric, because it counts something."""
+    bounds = {name: [one.bound for one in problem.constraints if one.metric == name] for name in job.spec.metrics}
+    return [
+        f"metrics.{name}: the pattern {cut}, unless the metric is always a whole number."
+        for name, pattern in job.spec.patterns.items()
+        if not (bounds[name] and all(bound.is_integer() for bound in bounds[name]))
+        and (cut := MetricPattern(pattern).cut_sample())
     ]
 
 

@@ -127,4 +127,5 @@ def _options(job: Job, plugin: Plugin, given: dict[str, Any]) -> BaseModel:
         if len(path) == 1 and path[0] not in plugin.options.model_fields:
             known = [*ExecutorSection.model_fields, *plugin.options.model_fields]
             message = f"there is no field '{path[0]}'{hint(str(path[0]), known)}"
-        raise InputError(f"{job.document.at('executor', *path)}: {message}") from None
+        with job.at("executor", *path):
+            raise InputError(message) from None

@@ -12,6 +12,8 @@ from pathlib import Path
 from lynceus.errors import InputError, did_you_mean
 
 _FOLDER = Path(__file__).parent / "templates"
+SCHEMA = ".lynceus/job.schema.json"
+"""Beside the job file."""
 _RANGE = re.compile(r"\s*(-?\d+)\s*(?:\.\.|-|to)\s*(-?\d+)\s*")
 
 
@@ -47,6 +49,15 @@ def job_template(answers: Answers) -> str:
         deadline=answers.deadline,
         budget=answers.budget,
     )
+
+
+def with_schema(text: str) -> str:
+    """A job file whose first line tells the YAML language server of an editor where its schema is.
+
+    >>> with_schema("name: a\\n").splitlines()[0]
+    '# yaml-language-server: $schema=.lynceus/job.schema.json'
+    """
+    return f"# yaml-language-server: $schema={SCHEMA}\n{text}"
 
 
 def template_names() -> list[str]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lynceus.errors import InputError, shown
+from lynceus.errors import InputError, explained_in, shown
+from lynceus.jobfile.field_pages import page_of_field
 from lynceus.jobfile.sections.budget import BudgetSection
 from lynceus.jobfile.sections.job_file import JobFile
 from lynceus.jobfile.yaml.document import Document
@@ -52,11 +53,12 @@ class Job:
     def _of_file(cls, document: Document, folder: Path) -> Job:
         if not is_text(str(folder)):
             raise InputError(f"{document.name}: the name of its folder is not UTF-8 text: {str(folder)!a}; rename it.")
-        job = cls(document.check(JobFile), document, folder)
-        if not job.has_command:
-            raise InputError(
-                f"{document.at('run')}: the field 'run' is missing; add it, or 'serve' for a server under load."
-            )
+        job = cls(document.check(JobFile, page_of_field), document, folder)
+        with explained_in(page_of_field(("run",))):
+            if not job.has_command:
+                raise InputError(
+                    f"{document.at('run')}: the field 'run' is missing; add it, or 'serve' for a server under load."
+                )
         return job
 
     @classmethod
@@ -139,7 +141,7 @@ class Job:
 
     @contextmanager
     def at(self, *path: str | int) -> Iterator[None]:
-        """Add file, line and field to errors that are raised inside.
+        """Add file, line and field to errors that are raised inside, and the page that explains the field.
 
         >>> job = Job.parse("name: a\\nrun: 'true'\\nspace: {n: [1]}\\nbudget: 1")
         >>> with job.at("space", "n"):
@@ -151,7 +153,9 @@ class Job:
         try:
             yield
         except InputError as error:
-            raise InputError(f"{self.document.at(*path)}: {_without_field(str(error), path)}") from None
+            placed = InputError(f"{self.document.at(*path)}: {_without_field(str(error), path)}")
+            placed.see = error.see or page_of_field(path)
+            raise placed from None
 
 
 def _without_field(message: str, path: tuple[str | int, ...]) -> str:

@@ -16,6 +16,7 @@ from lynceus.jobfile.checks import (
     check_metrics,
     check_workdir,
     metric_notes,
+    pattern_notes,
     program_notes,
 )
 from lynceus.jobfile.executor import check_executor
@@ -65,6 +66,7 @@ class PreparedStudy:
             *program_notes(self.job),
             *misspelt_variables(self.job, space),
             *metric_notes(self.job, self.problem),
+            *pattern_notes(self.job, self.problem),
             *scratch_notes(self.job),
             *price_warnings(self.job),
             *_future_notes(self.job, self.policy),

@@ -1,23 +1,31 @@
 """What kind of project lies in a folder, and which job file fits it: Spark, PyTorch, dbt, a Makefile, or a Python program with options.
 
-Files are read, never run. What is proposed is a start: `lynceus init` shows it, and every answer can be changed.
+What is proposed is a start: `lynceus init` shows it, and every answer can be changed.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from lynceus.jobfile.init_template import Answers
+from lynceus.jobfile.python_programs import Option, Program, programs_in, text_of
 
-_MOST_FILES = 200
-_MOST_BYTES = 1_000_000
-_SKIPPED = frozenset({"node_modules", "site-packages", "build", "dist", "venv", "env", "__pycache__", "tests", "test"})
-_TARGETS = ("run", "train", "job", "bench", "benchmark", "all", "build")
-"""Targets of a Makefile that may be the job, the likeliest first."""
+_MOST_PARAMETERS = 4
+_MOST_CHOICES = 8
+_TARGETS = ("run", "train", "job", "bench", "benchmark")
+"""Targets of a Makefile that are the job, the likeliest first."""
+_OTHER_TARGETS = ("all", "build")
+"""Those that are perhaps the job, where nothing else is."""
+_CHORES = re.compile(
+    "((dist)?clean|(un)?install|tests?|check|lint|format|docs?|help|venv|setup|dist|deps|deploy|publish|release)([-_].*)?"
+)
+"""Targets that are no job, whatever else a Makefile has."""
+_LIKELY_NAMES = ("job", "main", "train", "run", "app", "cli", "__main__")
+"""Names of files that are started, the likeliest first; any other name will do."""
 _KNOWN_OPTIONS: Mapping[str, str] = {
     "batch_size": "16, 32, 64, 128",
     "lr": "0.0001, 0.001, 0.01",
@@ -35,6 +43,11 @@ _KNOWN_OPTIONS: Mapping[str, str] = {
     "nproc_per_node": "1, 2, 4, 8",
 }
 """Options that change the speed or the price of programs, with values to begin with."""
+_NOT_TUNED = re.compile(
+    r"(.*_)?(seed|port|rank|world_size|verbosity|verbose|debug|version|timeout|limit|repeats|rows|samples|year|month|day)"
+    r"|(log|save)_.*|(.*_)?(epochs|steps|iterations|iter)|cost|price|time|runtime"
+)
+"""Options that change what a job does, not how fast or how well it does it."""
 _PRICED = ("devices", "nproc_per_node", "workers", "threads", "num_threads", "processes", "jobs")
 """Options that count what is paid for."""
 
@@ -46,16 +59,8 @@ class Proposal:
     found: str
     """What was seen there, in a few words."""
     answers: Answers
-
-
-@dataclass(frozen=True)
-class _Program:
-    """A Python file: what it imports, and its command-line options."""
-
-    path: str
-    imports: frozenset[str]
-    options: tuple[str, ...]
-    is_script: bool
+    to_replace: tuple[str, ...] = ()
+    """Words of the command that stand for what only the user knows, such as INPUT."""
 
 
 def look(folder: Path) -> Proposal | None:
@@ -67,12 +72,16 @@ def look(folder: Path) -> Proposal | None:
     ...     print(look(Path(folder)).answers.command)
     make train --jobs ${jobs}
     """
-    programs = list(_programs(folder))
-    kinds: tuple[Callable[[Path, list[_Program]], Proposal | None], ...] = (_dbt, _spark, _torch, _makefile, _script)
+    programs = list(programs_in(folder))
+    kinds: tuple[Callable[[Path, list[Program]], Proposal | None], ...] = (
+        *(_dbt, _spark, _torch, _makefile, _script),
+        partial(_makefile, likely=_OTHER_TARGETS),
+        partial(_makefile, likely=()),
+    )
     return next((found for kind in kinds if (found := kind(folder, programs)) is not None), None)
 
 
-def _dbt(folder: Path, programs: list[_Program]) -> Proposal | None:
+def _dbt(folder: Path, programs: list[Program]) -> Proposal | None:
     if not any((folder / name).is_file() for name in ("dbt_project.yml", "dbt_project.yaml")):
         return None
     return Proposal(
@@ -81,7 +90,7 @@ def _dbt(folder: Path, programs: list[_Program]) -> Proposal | None:
     )
 
 
-def _spark(folder: Path, programs: list[_Program]) -> Proposal | None:
+def _spark(folder: Path, programs: list[Program]) -> Proposal | None:
     program = _first(programs, "pyspark")
     if program is None:
         return None
@@ -94,87 +103,88 @@ def _spark(folder: Path, programs: list[_Program]) -> Proposal | None:
     return Proposal(f"a Spark job ({program.path})", Answers(_name(folder), command, space, price, "1h", "20 USD"))
 
 
-def _torch(folder: Path, programs: list[_Program]) -> Proposal | None:
+def _torch(folder: Path, programs: list[Program]) -> Proposal | None:
     program = _first(programs, "torch") or _first(programs, "lightning")
     if program is None:
         return None
     return _with_options(folder, program, "a PyTorch training", "1h", "20 USD")
 
 
-def _makefile(folder: Path, programs: list[_Program]) -> Proposal | None:
+def _makefile(folder: Path, programs: list[Program], likely: tuple[str, ...] = _TARGETS) -> Proposal | None:
+    """A target that is `likely` the job; without such names, the first one that is no chore."""
     file = next((folder / name for name in ("GNUmakefile", "makefile", "Makefile") if (folder / name).is_file()), None)
-    targets = re.findall(r"^([\w.-]+)\s*:(?!=)", _text(file), re.MULTILINE) if file is not None else []
-    target = next((one for one in _TARGETS if one in targets), None)
+    targets = re.findall(r"^([\w.-]+)\s*:(?!=)", text_of(file), re.MULTILINE) if file is not None else []
+    others = (one for one in targets if "." not in one and not _CHORES.fullmatch(one))
+    target = next((one for one in likely if one in targets), None) if likely else next(others, None)
     if file is None or target is None:
         return None
     answers = Answers(_name(folder), f"make {target} --jobs ${{jobs}}", {"jobs": "1, 2, 4, 8"}, "0.05 * jobs")
     return Proposal(f"a {file.name} with the target {target}", answers)
 
 
-def _script(folder: Path, programs: list[_Program]) -> Proposal | None:
-    known = [one for one in programs if one.is_script and _tunable(one)]
-    return _with_options(folder, known[0], "a Python program", "10m", "1 USD") if known else None
+def _script(folder: Path, programs: list[Program]) -> Proposal | None:
+    program = _first([one for one in programs if _tunable(one)])
+    return None if program is None else _with_options(folder, program, "a Python program", "10m", "1 USD")
 
 
-def _with_options(folder: Path, program: _Program, kind: str, deadline: str, budget: str) -> Proposal:
-    """A program with those of its options that are worth tuning; without any, its environment has them."""
-    options = _tunable(program) or {"--batch-size": "batch_size"}
-    space = {name: _KNOWN_OPTIONS[name] for name in options.values()}
-    command = " ".join(["python3", program.path, *(f"{option} ${{{name}}}" for option, name in options.items())])
+def _with_options(folder: Path, program: Program, kind: str, deadline: str, budget: str) -> Proposal:
+    """A program with those of its options that are worth tuning; without any, it reads a parameter from its environment."""
+    tuned = _tunable(program)
+    space = {option.name: values for option, values in tuned.items()} or {"batch_size": _KNOWN_OPTIONS["batch_size"]}
+    fixed = [one for one in program.options if one.is_required and one not in tuned]
+    words = [text for one in fixed for text in (one.flag, one.name.upper()) if text]
+    words += [f"{one.flag} ${{{one.name}}}" if one.flag else f"${{{one.name}}}" for one in tuned]
     counted = next((name for name in _PRICED if name in space), None)
     price = "1.00" if counted is None else f"0.10 + 0.05 * {counted}"
-    seen = f"{kind} ({program.path}{' with ' + ', '.join(_tunable(program)) if _tunable(program) else ''})"
-    return Proposal(seen, Answers(_name(folder), command, space, price, deadline, budget))
+    options = ", ".join(one.flag or one.name for one in tuned)
+    seen = f"{program.path} with {options}" if tuned else f"{program.path}; let it read LYNCEUS_PARAM_BATCH_SIZE"
+    command = " ".join(["python3", program.path, *words])
+    return Proposal(
+        f"{kind} ({seen})",
+        Answers(_name(folder), command, space, price, deadline, budget),
+        tuple(one.name.upper() for one in fixed),
+    )
 
 
-def _tunable(program: _Program) -> dict[str, str]:
-    """Options that are known to matter: as written, and as the name of a parameter; at most four."""
-    named = {option: option.lstrip("-").replace("-", "_") for option in program.options}
-    return dict([one for one in named.items() if one[1] in _KNOWN_OPTIONS][:4])
+def _tunable(program: Program) -> dict[Option, str]:
+    """The options that are worth tuning with values to begin with, those of known names first."""
+    values = {option: text for option in program.options if (text := _values(option))}
+    first = sorted(values, key=lambda option: option.name not in _KNOWN_OPTIONS)[:_MOST_PARAMETERS]
+    return {option: values[option] for option in program.options if option in first}
 
 
-def _first(programs: list[_Program], package: str) -> _Program | None:
-    """The likeliest entry point that imports a package: a script, with options, high up in the tree."""
-    users = [one for one in programs if package in one.imports]
-    return min(users, key=lambda one: (not one.is_script, not one.options, one.path.count("/"), one.path), default=None)
+def _values(option: Option) -> str:
+    """Values to begin with: choices, or numbers around the default; empty if none are known.
 
-
-def _programs(folder: Path) -> Iterator[_Program]:
-    files = (file for pattern in ("*.py", "*/*.py", "*/*/*.py") for file in sorted(folder.glob(pattern)))
-    shown = (file for file in files if not _SKIPPED & set(file.relative_to(folder).parts) and file.is_file())
-    for _, file in zip(range(_MOST_FILES), shown, strict=False):
-        if any(part.startswith(".") for part in file.relative_to(folder).parts):
-            continue
-        try:
-            tree = ast.parse(_text(file))
-        except (SyntaxError, ValueError, RecursionError):
-            continue
-        yield _program(file.relative_to(folder).as_posix(), tree)
-
-
-def _program(path: str, tree: ast.Module) -> _Program:
-    imports: set[str] = set()
-    options: list[str] = []
-    is_script = False
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imports |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            imports.add((node.module or "").partition(".")[0])
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) in ("add_argument", "option"):
-            given = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            options += [text for text in given if text.startswith("--")][:1]
-        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
-            is_script = is_script or node.left.id == "__name__"
-    return _Program(path, frozenset(imports), tuple(options), is_script)
-
-
-def _text(file: Path) -> str:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(_MOST_BYTES).decode("utf-8", errors="replace")
-    except OSError:
+    >>> _values(Option("--chunks", "chunks", "int", 8)), _values(Option("--momentum", "momentum", "float", 0.5))
+    ('4, 8, 16, 32', '0.25, 0.5, 1')
+    """
+    if option.kind == "flag" or _NOT_TUNED.fullmatch(option.name) or not option.name.isidentifier():
         return ""
+    if 2 <= len(option.choices) <= _MOST_CHOICES:
+        return ", ".join(option.choices)
+    if option.name in _KNOWN_OPTIONS:
+        return _KNOWN_OPTIONS[option.name]
+    default = option.default or 0
+    if option.kind == "int" and default >= 1:
+        return ", ".join(
+            str(value) for value in dict.fromkeys([max(int(default) // 2, 1), *(int(default) * k for k in (1, 2, 4))])
+        )
+    return (
+        ", ".join(f"{default * factor:g}" for factor in (0.5, 1, 2)) if option.kind == "float" and default > 0 else ""
+    )
+
+
+def _first(programs: list[Program], package: str | None = None) -> Program | None:
+    """The likeliest program that is started: with options, high up in the tree, with a telling name."""
+    users = [one for one in programs if package is None or package in one.imports]
+    likely = {f"{name}.py": place for place, name in enumerate(_LIKELY_NAMES)}
+
+    def rank(one: Program) -> tuple[bool, bool, int, int, str]:
+        place = likely.get(one.path.rpartition("/")[2], len(likely))
+        return not one.is_script, not one.options, one.path.count("/"), place, one.path
+
+    return min(users, key=rank, default=None)
 
 
 def _name(folder: Path) -> str:

@@ -174,7 +174,7 @@ def _price(job: Job) -> str | float:
                     raise InputError(
                         f"got {job.spec.price!r}; write only the number, {number}, which means dollars per hour."
                     )
-                Expression.parse(job.spec.price, "it")
+                Expression.parse(job.spec.price, "the expression")
             return job.spec.price
     if job.spec.prices is not None:
         return "price_usd_per_hour"

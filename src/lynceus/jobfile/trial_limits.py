@@ -25,7 +25,7 @@ def trial_limits(job: Job, space: Space, field: Literal["cpus", "memory"]) -> Fl
         value = gib
     with job.at("resources", field):
         if isinstance(value, str):
-            column = Expression.parse(value, "it").evaluate(space.columns)
+            column = Expression.parse(value, "the expression").evaluate(space.columns)
         else:
             column = np.full(len(space), value)
         try:

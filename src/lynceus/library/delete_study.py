@@ -44,7 +44,7 @@ class Deletion:
     """Why some of it could not be removed, as a sentence."""
 
 
-def delete_study(storage: Storage, name: str, *, force: bool = False) -> Deletion:
+def delete_study(storage: Storage, name: str, *, force: bool = False, by: str | None = None) -> Deletion:
     """Delete a study for good: its trials, run directories, and jobs or machines that are left.
 
     `StudyBusyError` while trials are open or a worker runs it; with `force` they are ended first. An executor that cannot be asked is an
@@ -59,13 +59,13 @@ def delete_study(storage: Storage, name: str, *, force: bool = False) -> Deletio
                 f"study {name!r} cannot be read, so nobody knows what its trials left behind ({error}); force its deletion to remove it "
                 "from the storage alone."
             ) from None
-        storage.delete_study(name)
+        storage.delete_study(name, by=by)
         return Deletion(name, record.settled, (), f"what its trials left behind is not known: {error}")
     if not force:
         refuse_busy(storage, record, "deleted", ", or force its deletion")
     _close(one, force=force)
     removed, left = _remove_resources(one, force=force)
-    storage.delete_study(name)
+    storage.delete_study(name, by=by)
     return Deletion(name, len(one.study.observations), removed, left)
 
 

@@ -16,6 +16,7 @@ from lynceus.jobfile.prepared_study import PreparedStudy, prepare_file
 from lynceus.jobfile.secrets import secrets_of
 from lynceus.jobfile.setup_command import run_setup
 from lynceus.library.find import storage_url
+from lynceus.library.history import family_of
 from lynceus.library.open_study import OpenStudy, create_or_open
 from lynceus.library.study_context import study_context
 from lynceus.study.fleet import Fleet, FleetJob
@@ -75,7 +76,8 @@ def open_fleet(
             secrets = secrets_of(member.prepared.job)
             run_setup(member.prepared.job, member.study, secrets, notes.append)
             notes += [] if member.note is None else [member.note]
-            jobs.append(FleetJob(member.study, stack.enter_context(executor_of(member.prepared, secrets))))
+            executor = stack.enter_context(executor_of(member.prepared, secrets))
+            jobs.append(FleetJob(member.study, executor, family_of(member.prepared.job)))
             members.append(member)
         yield Fleet(jobs, budget_usd, WallClock()), members
 

@@ -30,7 +30,7 @@ _FEATURES: Mapping[str, str] = MappingProxyType(
         "notify": "messages through apprise",
         "postgres": "studies in PostgreSQL",
         "pandas": "trials as a data frame",
-        "plot": "the picture of the demo",
+        "plot": "plots of studies, the picture of the demo",
         "parquet": "Parquet tables and exports",
         "ray": "trials on a Ray cluster",
         "tune": "Lynceus inside Ray Tune",

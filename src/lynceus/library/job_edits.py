@@ -26,6 +26,8 @@ _ADOPTABLE = frozenset(
         "future",
         "input",
         "notify",
+        "owner",
+        "project",
         "tracking",
         "trial",
     }

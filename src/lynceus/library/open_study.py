@@ -10,12 +10,14 @@ from lynceus.jobfile.prepared_study import PreparedStudy
 from lynceus.jobfile.stored_study import prepared_of
 from lynceus.library.find import check_unchanged, find_study, named_job, storage_url
 from lynceus.library.history import with_history
+from lynceus.library.job_budgets import payer_of
 from lynceus.library.job_edits import adopt_changes, changes_note
 from lynceus.library.probe import with_probe
 from lynceus.policy.policy_file import compose, describe
 from lynceus.storage.serialization import DamagedRecordError
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage, StudyExistsError, fingerprint
+from lynceus.storage.user import current_user
 from lynceus.study.study import Study
 from lynceus.study.view import StudyView
 from lynceus.trial.limit_change import present_problem
@@ -100,6 +102,8 @@ def create_or_open(prepared: PreparedStudy, storage: str | None, *, seed: int | 
                 fingerprint=fingerprint(prepared.problem),
                 policy=describe(prepared.policy),
                 seed=job.spec.seed if seed is None else seed,
+                payer=payer_of(job),
+                by=current_user(),
             )
             note = "; ".join(notes) + "." if notes else None
             return _closing(OpenStudy(opened, record, prepared, _study(prepared, record, opened), note))

@@ -41,7 +41,7 @@ def with_probe(prepared: PreparedStudy) -> tuple[PreparedStudy, tuple[str, ...]]
         need, reason = None, str(error)
     if need is None:
         return prepared, (f"probe: {reason.rstrip('.')}; it is not used",)
-    past = need_as_history(prepared.problem.space, need)
+    past = need_as_history(prepared.problem.space, need, prepared.problem.fraction)
     if past is None:
         why = (
             ""

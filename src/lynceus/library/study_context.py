@@ -15,4 +15,4 @@ def study_context(one: OpenStudyView) -> StudyContext:
     job, record = one.prepared.job, one.record
     command = partial(command_line, job) if job.has_command else None
     left = not one.study.pending and worker_left(one.storage, record)
-    return StudyContext(one.study, command, record.created_s, record.seen_s, left)
+    return StudyContext(one.study, command, record.created_s, record.seen_s, left, record.payer)

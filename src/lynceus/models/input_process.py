@@ -37,7 +37,7 @@ _LOCAL_GROWTHS = (0.05, 0.2)
 """Std of δ(x)."""
 _OWN_SHAPES = (0.05, 0.2)
 """Std of the local part that a named input has for itself."""
-_NOISES = (0.02, 0.06, 0.15)
+NOISES = (0.02, 0.06, 0.15)
 """Std between runs of one configuration on one input."""
 _LEAST_WEIGHT = 1e-3
 """Members with less weight are left out."""
@@ -88,6 +88,8 @@ class Prior:
     """Mean and std of β of each number."""
     moved_growth: tuple[tuple[float, float], ...]
     """The same where shape(x) is a function of the data of each machine."""
+    noises: tuple[float, ...] = NOISES
+    """Std between runs of one configuration on one input: the values that may be."""
 
     def means(self, *, moved: bool) -> FloatArray:
         """Of β `[j]`."""
@@ -179,7 +181,7 @@ class InputProcess:
         moved = (False, True) if runs.numbers.shape[1] else (False,)
         names = (_OWN_SHAPES, _NAME_STDS) if named else ((0.0,), (0.0,))
         growths = _LOCAL_GROWTHS if runs.numbers.shape[1] else (0.0,)
-        return [_Setting(*one) for one in product(moved, _BENDS, growths, *names, _NOISES)]
+        return [_Setting(*one) for one in product(moved, _BENDS, growths, *names, self.prior.noises)]
 
     def _covariances(self, places: Places) -> list[tuple[_Setting, FloatArray]]:
         settings = self._settings()

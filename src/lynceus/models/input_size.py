@@ -16,7 +16,7 @@ import numpy as np
 from lynceus.models.blas import one_thread
 from lynceus.models.features import log_price
 from lynceus.models.input_coordinates import coordinates
-from lynceus.models.input_process import InputProcess, Places, Prior
+from lynceus.models.input_process import NOISES, InputProcess, Places, Prior
 from lynceus.models.prediction import Prediction
 from lynceus.problem.job_input import SIZE, JobInput
 from lynceus.trial.outcome import Observation, Observations, TrainingTarget
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _PRICE_SLOPE = (-0.5, 0.45)
 """Mean and std of the slope of ln time along ln price, as in the default policy's model."""
-_GROWTH = (0.85, 0.2)
+GROWTH = (0.85, 0.2)
 """Mean and std of the growth of time with the size: a little less than proportional, because starting costs time that does not grow."""
-_WEAK_SCALING = (0.1, 0.2)
+WEAK_SCALING = (0.1, 0.2)
 """The growth that is left when the machines grow with the size: a little, because more of them wait for each other."""
 _OTHER_GROWTH = (0.3, 0.5)
 """The same for other numbers, which may matter or not. Metrics grow by 0 ± the latter."""
@@ -101,7 +101,7 @@ class InputModel:
         seconds = np.array([one.bound_s if one.censored and one.bound_s > 0 else one.seconds for one in told])
         with one_thread():
             time = InputProcess.fit(
-                places, np.log(np.maximum(seconds, _SHORTEST_S)), stopped, _time_prior(problem.space, names)
+                places, np.log(np.maximum(seconds, _SHORTEST_S)), stopped, _time_prior(problem, names)
             )
             metrics = tuple(
                 _metric(places, names, [one.metrics.get(name, math.nan) for one in told]) for name in problem.metrics
@@ -178,10 +178,12 @@ def _places(space: Space, rows: IntArray, numbers: FloatArray, labels: IntArray,
     )
 
 
-def _time_prior(space: Space, names: Sequence[str]) -> Prior:
-    growth = tuple(_GROWTH if name == SIZE else _OTHER_GROWTH for name in names)
-    scaled = tuple(_WEAK_SCALING if name == SIZE else _OTHER_GROWTH for name in names)
-    return Prior(_PRICE_SLOPE, growth, scaled if coordinates(space).price_moves else growth)
+def _time_prior(problem: Problem, names: Sequence[str]) -> Prior:
+    """Where runs do not vary, a slow neighbour says nothing against a fast run."""
+    growth = tuple(GROWTH if name == SIZE else _OTHER_GROWTH for name in names)
+    scaled = tuple(WEAK_SCALING if name == SIZE else _OTHER_GROWTH for name in names)
+    moved = scaled if coordinates(problem.space).price_moves else growth
+    return Prior(_PRICE_SLOPE, growth, moved, NOISES[:1] if problem.deterministic else NOISES)
 
 
 def _metric(places: Places, names: Sequence[str], values: Sequence[float]) -> tuple[InputProcess | None, bool, float]:

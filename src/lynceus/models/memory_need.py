@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from lynceus.errors import InputError
+from lynceus.problem.data_fraction import shares
 from lynceus.problem.history import PastJob
 from lynceus.problem.units import format_bytes
 
@@ -102,18 +103,27 @@ def total_memory(space: Space) -> FloatArray | None:
     if not found:
         return None
     name, match = found[0]
-    try:
-        amount = np.array([float(cell) for cell in space.columns[name].tolist()])
-    except (TypeError, ValueError):
+    amount = _numbers(space, name)
+    if amount is None:
         return None
     unit = match[3].lower()
     factor = 1.0 if unit == "bytes" else (1024.0 if "i" in unit else 1000.0) ** ("kmgt".index(unit[0]) + 1)
     nodes = next((each for each in space.columns if _NODES.match(each)), None)
     if nodes is not None:
-        count = np.array([float(cell) for cell in space.columns[nodes].tolist()])
+        count = _numbers(space, nodes)
+        if count is None:
+            return None
         if not _is_total(space, nodes, amount, count):
             amount = amount * count
     return np.asarray(amount * factor)
+
+
+def _numbers(space: Space, name: str) -> FloatArray | None:
+    """A column as numbers `[q]`; None where it has names, or values that some configurations do not have."""
+    try:
+        return np.array([float(cell) for cell in space.columns[name].tolist()])
+    except (TypeError, ValueError):
+        return None
 
 
 def _is_total(space: Space, nodes: str, amount: FloatArray, count: FloatArray) -> bool:
@@ -127,21 +137,25 @@ def _is_total(space: Space, nodes: str, amount: FloatArray, count: FloatArray) -
     return bool(varied) and all(np.ptp(amount[one] / count[one]) < 1e-6 * amount[one].max() for one in varied)
 
 
-def need_as_history(space: Space, need: MemoryNeed) -> PastJob | None:
+def need_as_history(space: Space, need: MemoryNeed, fraction: str | None = None) -> PastJob | None:
     """What the need says of every configuration, in the form of a past job; None where it says nothing, no column tells the memory,
     or most configurations have enough: then other things decide.
 
     A configuration reads the part of the data again that its memory does not hold: t = price^−½ · (1 + 3 · E[1 − memory / need]⁺), with
-    the expectation over the uncertain need.
+    the expectation over the uncertain need. Where the column `fraction` holds the share of the input that a run reads, need and time are
+    in proportion to it.
     """
     memory = total_memory(space)
-    if need.kind != "linear" or memory is None or float(np.median(memory)) >= need.bytes:
+    if need.kind != "linear" or memory is None:
+        return None
+    share = np.ones(len(space)) if fraction is None else shares(space, fraction)
+    if float(np.median((memory / share)[share == share.max()])) >= need.bytes:
         return None
     doubts, weights = np.polynomial.hermite_e.hermegauss(_NODES_DOUBTS)
     needs = need.bytes * np.exp(need.std * doubts)
-    missing = np.maximum(1.0 - memory[:, None] / needs, 0.0) @ (weights / weights.sum())
+    missing = np.maximum(1.0 - (memory / share)[:, None] / needs, 0.0) @ (weights / weights.sum())
     price = np.log(space.size_price)
-    seconds = max(need.seconds, 1.0) * np.exp(_PRICE_SLOPE * (price - price.mean())) * (1.0 + _AGAIN * missing)
+    seconds = max(need.seconds, 1.0) * share * np.exp(_PRICE_SLOPE * (price - price.mean())) * (1.0 + _AGAIN * missing)
     columns = {name: tuple(cells.tolist()) for name, cells in space.columns.items()}
     return PastJob(
         "the probe", columns, tuple(seconds.tolist()), (False,) * len(space), f"probe: {format_bytes(need.bytes)}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,8 @@ FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _ROUGH = Settings(smooth=False, log_length=(0.5, 1.0), constant=0.25, log_signal=(0.0, 1.0))
 _SLOPE, _SLOPE_STD = -0.5, 0.45
 """Time falls with the price to the power of −0.5 ± 0.45: what the default model expects of any job."""
+_LEAST_SPREAD = 0.02
+"""Metrics of a past job that differ by less (std of the logarithm) may differ by as much as this."""
 _FEW = 8
 """With fewer runs, nothing is held out."""
 _UNKNOWN = 0.7
@@ -55,10 +57,12 @@ class Curve:
     """ln seconds, or ln of a metric `[q]`."""
     std: FloatArray
     """How uncertain that is `[q]`."""
+    spread: float = 1.0
+    """The std of the past job's own values, at most 1: what a small difference is."""
 
 
 @lru_cache(maxsize=256)
-def time_curves(space: Space, job: PastJob) -> tuple[Curve, ...]:
+def time_curves(space: Space, job: PastJob, factors: tuple[float, ...] = FACTORS) -> tuple[Curve, ...]:
     """The running time of a past job, for several amounts of data; empty if it cannot be compared.
 
     κ times the data on n machines leave each machine the same data as before on n/κ machines: what no longer fits into memory there did
@@ -69,10 +73,9 @@ def time_curves(space: Space, job: PastJob) -> tuple[Curve, ...]:
         return ()
     runs = _chosen(found)
     nodes = next((place for place in found.used if _NODES.match(space.feature_names[place])), None)
-    factors = (1.0,) if nodes is None else FACTORS
     logs = np.log([job.seconds[run] for run in runs])
     stopped = np.array([job.stopped[run] for run in runs])
-    return _curves(space, job.name, found, runs, logs, stopped, factors)
+    return _curves(space, job.name, found, runs, logs, stopped, (1.0,) if nodes is None else factors)
 
 
 @lru_cache(maxsize=256)
@@ -85,7 +88,8 @@ def metric_curve(space: Space, job: PastJob, metric: str) -> Curve | None:
     if len(known) < 3 or len(known) < 0.9 * sum(values[run] is not None for run in found.runs):
         return None
     logs = np.log([float(values[run] or 1.0) for run in known])
-    return _curves(space, job.name, found, known, logs, np.zeros(len(known), dtype=bool), (1.0,))[0]
+    spread = min(max(float(np.std(logs)), _LEAST_SPREAD), 1.0)
+    return _curves(space, job.name, found, known, logs, np.zeros(len(known), dtype=bool), (1.0,), spread)[0]
 
 
 @lru_cache(maxsize=256)
@@ -93,14 +97,15 @@ def credibility(space: Space, job: PastJob) -> float:
     """How far a past job is believed before any run of this one, from 0 to 1, by two questions about the past job alone.
 
     Do its own runs predict each other? (The correlation of predicted and measured ln times, each half predicted from the other one.)
-    And is it possible as a job: does its time fall with the price, as the default model expects of any job?
+    And is it possible as a job: does its time fall with the price, as the default model expects of any job? Here stopped runs count
+    with the time that they had: that expensive machines would have taken much longer is what the model guesses, not what was measured.
     """
-    curves = time_curves(space, job)
+    whole = replace(job, stopped=(False,) * len(job.stopped)) if any(job.stopped) else job
+    curves = time_curves(space, whole, (1.0,))
     if not curves:
         return 0.0
     price = log_price(space)
-    mean = next(curve.mean for curve in curves if curve.factor == 1.0)
-    slope = float(np.polyfit(price, mean, 1)[0]) if np.ptp(price) > 0 else _SLOPE
+    slope = float(np.polyfit(price, curves[0].mean, 1)[0]) if np.ptp(price) > 0 else _SLOPE
     unlikely = max(slope - _SLOPE, 0.0) / _SLOPE_STD
     return float(np.exp(-0.5 * unlikely**2)) * _held_out(space, job)
 
@@ -140,13 +145,14 @@ def _curves(
     logs: FloatArray,
     stopped: np.ndarray[tuple[int], np.dtype[np.bool_]],
     factors: Sequence[float],
+    spread: float = 1.0,
 ) -> tuple[Curve, ...]:
     features, kinds, first = _features(space, found, runs, factors)
-    rows = first + np.arange(len(runs))
+    rows, settings = first + np.arange(len(runs)), replace(_ROUGH, spread=spread)
     with one_thread():
-        model = fit(features, kinds, rows, logs, derive(0, "past job", len(runs)), _ROUGH, stopped)
+        model = fit(features, kinds, rows, logs, derive(0, "past job", len(runs)), settings, stopped)
     mean, std = (part[:first].reshape(len(factors), -1) for part in (model.mean, model.std))
-    return tuple(Curve(name, factor, mean[i], std[i]) for i, factor in enumerate(factors))
+    return tuple(Curve(name, factor, mean[i], std[i], spread) for i, factor in enumerate(factors))
 
 
 def _features(

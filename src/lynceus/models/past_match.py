@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lynceus.models.described import redundant_names
+from lynceus.problem.history import FEWEST_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +36,6 @@ _UNITS = {
 }
 """Bytes in the unit at the end of a column's name."""
 _UNIT = re.compile(r"^(.*)_([kmgt]?i?b)$", re.IGNORECASE)
-_FEWEST = 3
-"""Fewer runs of a past job say nothing about its shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +74,9 @@ def match(space: Space, job: PastJob) -> Match:
         notes.append(
             f"{left} of {len(features)} runs of {job.name} have values that this space does not know; they are not used"
         )
-    if len(runs) < _FEWEST:
-        notes = [f"{job.name} has {len(runs)} runs that can be compared; {_FEWEST} are needed, so it is not used"]
+    if len(runs) < FEWEST_RUNS:
+        runs_text = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+        notes = [f"{job.name} has {runs_text} that can be compared; {FEWEST_RUNS} are needed, so it is not used"]
         return Match(np.zeros((0, 0)), (), (), tuple(notes))
     return Match(features[runs], tuple(runs.tolist()), tuple(used), tuple(notes))
 

@@ -53,17 +53,22 @@ class ScaleOut:
         for one in np.unique(group[rows]):
             here = group[rows] == one
             ours = group == one
-            fitted, spread = _fit(basis[rows[here]], seconds[here], basis[ours])
+            fitted, spread = fit_law(basis[rows[here]], seconds[here], basis[ours])
             mean[ours, 0] = np.log(np.maximum(fitted, 1e-3))
             std[ours, 0] = max(spread, self.floor)
-        for metric in range(target.shape[1]):
-            known = target[np.isfinite(target[:, metric]), metric]
-            mean[:, 1 + metric] = known.mean() if len(known) else 0.0
-            std[:, 1 + metric] = max(float(known.std()), 1e-6) if len(known) else 1.0
+        average_metrics(target, mean, std)
         return mean, std
 
 
-def _fit(basis: FloatArray, seconds: FloatArray, wanted: FloatArray) -> tuple[FloatArray, float]:
+def average_metrics(target: FloatArray, mean: FloatArray, std: FloatArray) -> None:
+    """Fill in mean and std `[q, m]` of the metrics, of which Ernest knows nothing: their average over the runs, `target [n, m - 1]`."""
+    for metric in range(target.shape[1]):
+        known = target[np.isfinite(target[:, metric]), metric]
+        mean[:, 1 + metric] = known.mean() if len(known) else 0.0
+        std[:, 1 + metric] = max(float(known.std()), 1e-6) if len(known) else 1.0
+
+
+def fit_law(basis: FloatArray, seconds: FloatArray, wanted: FloatArray) -> tuple[FloatArray, float]:
     """Predicted seconds and the std of ln residuals. Relative errors are minimised, so that long runs do not dominate short ones."""
     from scipy.optimize import nnls
 

@@ -4,7 +4,8 @@ Every past job is a set of hypotheses: this job's ln time is the past job's, shi
 
     ln T(x) = a + b · m(x) + r(x),      a ~ N(α, σ²),  b ~ N(1, 1/4²),  r a Gaussian process of std ρ,
 
-where m is what the past job says (`past_curves`), as it was or for another amount of data. Reported metrics are treated in the same way.
+where m is what the past job says (`past_curves`), as it was or for another amount of data: the one that both jobs say they read, or several
+where they do not. Reported metrics are treated in the same way.
 Further hypotheses say that the past tells nothing. The runs of this job weigh them by Bayes' rule: the weight of a hypothesis is its
 prior weight times the probability density that it gave, one after the other, to the runs that were made.
 
@@ -14,7 +15,7 @@ Shapes: q configurations, n runs of this job, r chosen rows, s draws.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,14 @@ from scipy.special import log_ndtr
 
 from lynceus.models.blas import one_thread
 from lynceus.models.features import log_price, standard_inputs
+from lynceus.models.input_size import GROWTH, WEAK_SCALING
 from lynceus.models.past_curves import Curve, credibility, metric_curve, time_curves
+from lynceus.problem.job_input import SIZE
 
 if TYPE_CHECKING:
     from lynceus.models.state import State
     from lynceus.problem.history import PastJob
+    from lynceus.problem.job_input import JobInput
     from lynceus.problem.problem import Problem
     from lynceus.space.column import FloatArray, IntArray
     from lynceus.space.table import Space
@@ -38,11 +42,14 @@ _SCALE = 0.25
 """Prior std of b around 1."""
 _LEVEL, _FREE_LEVEL, _METRIC_LEVEL = 0.3, 1.0, 0.7
 """Prior std of a: where the amount of data explains the level, where nothing does, and for metrics."""
+_SIZES = 0.8
+"""Where both jobs say how much they read: the weight of the readings for that, against those for any amount."""
 _BY_DEADLINES, _BY_DEADLINE = 0.3, 0.6
 """How well the deadlines tell the level: users demand of a job with twice the work twice the time, within a factor of e^0.3; and a deadline
 alone is about the time of an average configuration, within e^0.6."""
 _BENDS = (0.1, 0.3)
-"""Std of r: a sibling, and a relative."""
+"""Std of r: a sibling, and a relative. Of a metric, in units of the std of the past job's own values: 0.02 is much between compression
+ratios from 0.3 to 0.4, and little between throughputs."""
 _ALONE = (0.4, 0.8)
 """Std of the local part of the hypotheses that the past tells nothing."""
 _SLOPE, _SLOPE_STD, _CENTRE_STD, _METRIC_CENTRE_STD = -0.5, 0.45, 0.5, 1.5
@@ -224,12 +231,12 @@ def correlation(space: Space, one: IntArray, other: IntArray) -> FloatArray:
 def hypotheses_of(problem: Problem) -> tuple[Hypothesis, ...]:
     """That the past tells nothing, and every past job that counts."""
     deadline_s = problem.deadline_s if 0 < problem.deadline_s < np.inf else 0.0
-    return _hypotheses(problem.space, usable_history(problem), deadline_s, problem.metrics)
+    return _hypotheses(problem.space, usable_history(problem), deadline_s, problem.metrics, problem.input)
 
 
 @lru_cache(maxsize=16)
 def _hypotheses(
-    space: Space, history: tuple[PastJob, ...], deadline_s: float, metrics: tuple[str, ...]
+    space: Space, history: tuple[PastJob, ...], deadline_s: float, metrics: tuple[str, ...], given: JobInput | None
 ) -> tuple[Hypothesis, ...]:
     belief = [credibility(space, job) for job in history]
     trust = _TRUST * float(np.mean(belief)) * _relatedness(space, history) if history else 0.0
@@ -239,11 +246,11 @@ def _hypotheses(
         if share < 1e-6:
             continue
         curves = [metric_curve(space, job, name) for name in metrics]
-        for weight, curve, shift, std in _readings(space, job, deadline_s):
+        for reading in _readings(space, job, deadline_s, given):
             for bend in _BENDS:
-                processes = [_read(curve, shift, std, bend)]
-                extra = [None if one is None else _read(one, 0.0, _METRIC_LEVEL, bend) for one in curves]
-                found.append(Hypothesis(job.name, share * weight / len(_BENDS), (*processes, *extra)))
+                time = _read(reading.curve, reading.shift, reading.std, bend)
+                extra = [None if one is None else _read(one, 0.0, _METRIC_LEVEL, bend * one.spread) for one in curves]
+                found.append(Hypothesis(job.name, share * reading.weight / len(_BENDS), (time, *extra)))
     return tuple(found)
 
 
@@ -253,32 +260,61 @@ def _read(curve: Curve, shift: float, level: float, bend: float) -> Process:
     return Process(curve.mean + shift, parts, bend, np.square(curve.std))
 
 
-def _readings(space: Space, job: PastJob, deadline_s: float) -> Iterator[tuple[float, Curve, float, float]]:
-    """Ways to read a past job: weight (in sum 1), curve, and mean and std of its shift a.
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """One way to read a past job."""
 
-    The amount of data tells the level of the time, and so do the deadlines: a reading has the product of both, and weighs by how well they
-    agree.
-    """
+    weight: float
+    curve: Curve
+    shift: float
+    """Mean of a."""
+    std: float
+    """Of a."""
+
+    def with_level(self, told: float, error: float) -> _Reading:
+        """With what the deadlines tell about a: the product of both, weighed by how well they agree."""
+        if np.isinf(error):
+            return self
+        both, gap = self.std**2 + error**2, told - self.shift
+        agreed = float(np.exp(-0.5 * gap**2 / both) / np.sqrt(both))
+        shift, std = self.shift + gap * self.std**2 / both, self.std * error / float(np.sqrt(both))
+        return _Reading(self.weight * agreed, self.curve, shift, std)
+
+
+def _readings(space: Space, job: PastJob, deadline_s: float, given: JobInput | None) -> Iterator[_Reading]:
+    """Ways to read a past job, with weights in sum 1: the amount of data tells the level of the time, and so do the deadlines."""
     curves = time_curves(space, job)
-    own = next(float(curve.mean.mean()) for curve in curves if curve.factor == 1.0)
-    found = []
-    for curve in curves:
-        middle = float(curve.mean.mean())
-        told, error = 0.0, np.inf
+    own = next(curve for curve in curves if curve.factor == 1.0)
+    found = [_Reading(1.0, curve, 0.0, _LEVEL) for curve in curves] + [_Reading(1.0, own, 0.0, _FREE_LEVEL)]
+    if sized := list(_for_size(space, job, own, given)):
+        found = [replace(one, weight=(1.0 - _SIZES) / len(found)) for one in found]
+        found += [replace(one, weight=_SIZES / len(sized)) for one in sized]
+    told = []
+    for one in found:
+        middle = float(one.curve.mean.mean())
+        level, error = 0.0, np.inf
         if deadline_s and job.deadline_s:
-            told, error = own + float(np.log(deadline_s / job.deadline_s)) - middle, _BY_DEADLINES
+            level, error = float(own.mean.mean() + np.log(deadline_s / job.deadline_s)) - middle, _BY_DEADLINES
         elif deadline_s:
-            told, error = float(np.log(deadline_s)) - middle, _BY_DEADLINE
-        for level in (_LEVEL, _FREE_LEVEL) if curve.factor == 1.0 else (_LEVEL,):
-            if np.isinf(error):
-                found.append((1.0, curve, 0.0, level))
-                continue
-            both = level**2 + error**2
-            agreed = float(np.exp(-0.5 * told**2 / both) / np.sqrt(both))
-            found.append((agreed, curve, told * level**2 / both, level * error / float(np.sqrt(both))))
-    total = sum(weight for weight, *_ in found)
-    for weight, curve, shift, std in found:
-        yield weight / total, curve, shift, std
+            level, error = float(np.log(deadline_s)) - middle, _BY_DEADLINE
+        told.append(one.with_level(level, error))
+    total = sum(one.weight for one in told)
+    yield from (replace(one, weight=one.weight / total) for one in told)
+
+
+def _for_size(space: Space, job: PastJob, own: Curve, given: JobInput | None) -> Iterator[_Reading]:
+    """The two ways in which time grows with the input (`input_process`), for the sizes that both jobs say; nothing where one does not.
+
+    Either the shape stays and the level grows, or what counts is the data that each machine has.
+    """
+    sizes = [one.numbers.get(SIZE, 0.0) for one in (given, job.input) if one is not None]
+    if len(sizes) < 2 or not min(sizes) > 0:
+        return
+    factor = sizes[0] / sizes[1]
+    more = float(np.log(factor))
+    yield _Reading(1.0, own, GROWTH[0] * more, float(np.hypot(_LEVEL, GROWTH[1] * more)))
+    if (scaled := time_curves(space, job, (factor,))[0]).factor == factor:
+        yield _Reading(1.0, scaled, WEAK_SCALING[0] * more, float(np.hypot(_LEVEL, WEAK_SCALING[1] * more)))
 
 
 def _nothing_told(

@@ -45,8 +45,10 @@ def events(study: StudyView) -> list[Event]:
         found.append(_event(study, "budget", f"budget {budget:.9g}", title))
     if stopped is not None and not study.pending:
         settled = len(study.observations)
-        if stopped.kind is StopReason.PAUSED:
-            found.append(_event(study, "pause", f"pause {settled}", f"{study.name} is paused", stopped.reason))
+        if stopped.kind.pauses:
+            # Without money, no trial tells one pause from the next.
+            key = f"pause {settled}" + (f" {stopped.reason}" if stopped.kind is StopReason.SHARED_BUDGET else "")
+            found.append(_event(study, "pause", key, f"{study.name} is paused", stopped.reason))
         else:
             key = f"end {stopped.kind} {settled}"
             found.append(_event(study, "end", key, f"{study.name} has ended", stopped.reason))
@@ -63,6 +65,7 @@ def quiet(text: str) -> str:
 
 
 def _event(study: StudyView, kind: str, key: str, title: str, reason: str = "") -> Event:
+    stopped_for = None if study.record.stopped is None else study.record.stopped.kind
     best, title, reason = _best(study), quiet(clean_line(title)), quiet(clean_line(reason))
     lines = [f"{reason[:1].upper()}{reason[1:]}."] if reason else []
     count = len(study.observations)
@@ -74,7 +77,9 @@ def _event(study: StudyView, kind: str, key: str, title: str, reason: str = "") 
         params = ", ".join(f"{name}={value}" for name, value in best["params"].items())
         lines.append(quiet(clean_line(f"Best so far: {params} ({study.problem.objective}: {best['value']:.6g}).")))
     if kind == "pause":
-        lines.append(f"Check the failures, then continue with: lynceus resume {quiet(clean_line(study.name))}")
+        failures = stopped_for is StopReason.PAUSED
+        first = "Check the failures, then continue" if failures else "When there is money again, continue"
+        lines.append(f"{first} with: lynceus resume {quiet(clean_line(study.name))}")
     facts = {
         "study": study.name,
         "event": kind,

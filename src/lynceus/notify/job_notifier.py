@@ -68,7 +68,10 @@ def _event(job: str, kind: str, key: str, title: str, action: Action) -> Event:
         values = ", ".join(f"{name}={value}" for name, value in action.params.items())
         lines.append(f"Configuration: {values}.")
     if effect["saving_usd"] is not None:
-        lines.append(f"Expected to save {format_money(float(effect['saving_usd']))} a run.")
+        usd = float(effect["saving_usd"])
+        lines.append(
+            f"Expected to {'save' if usd >= 0 else 'cost'} {format_money(abs(usd))} {'' if usd >= 0 else 'more '}a run."
+        )
     return _made(
         job, kind, key, title, lines, {"action": str(action.kind), "params": action.params, "expected": effect}
     )

@@ -24,7 +24,7 @@ from lynceus.policy.timeouts.censoring import TruncatedMean
 from lynceus.policy.timeouts.rules import IncumbentTimeout
 from lynceus.policy.timeouts.timeout import Timeout
 
-ROUGH = PriceTrend(
+TIME = PriceTrend(
     GaussianProcess(
         inputs="sizes and price",
         settings=Settings(smooth=False, log_length=(0.5, 1.0), constant=0.25, log_signal=(0.0, 1.0)),
@@ -37,6 +37,10 @@ ROUGH = PriceTrend(
 converge. The prior mean of the time is the deadline at an average price, within a factor of e^0.5; time falls with the price to the power
 of −0.5 ± 0.45, between no scaling (0) and perfect scaling (−1)."""
 
+MODEL = SubsetOfData(LogMetrics(TIME))
+"""The same process for every reported metric, of its logarithm where all values were positive. Of more than 128 runs it learns from those
+that matter for the next decision."""
+
 SMOOTH = PriceTrend(
     GaussianProcess(
         inputs="sizes and price",
@@ -46,14 +50,16 @@ SMOOTH = PriceTrend(
     ),
     slope=-0.5,
 )
-"""The same with smooth functions, longer length scales and less variance beside the trend, as most measured tables have them."""
+"""The same with smooth functions, longer length scales and less variance beside the trend."""
 
-MODEL = SubsetOfData(LogMetrics(Mixture((ROUGH, SMOOTH))))
-"""The average of both processes; where they disagree, it is uncertain. The same for every reported metric, of its logarithm where all
-values were positive. Of more than 128 runs it learns from those that matter for the next decision."""
+AVERAGE = SubsetOfData(LogMetrics(Mixture((TIME, SMOOTH))))
+"""Both processes; where they disagree, the average is uncertain. Forecasts of jobs in production are calibrated with it. A search is better
+off without the smooth one, which takes what lies between two runs for known (docs/policy.md)."""
 
-CAPPED = Timeout(IncumbentTimeout(first_runs_too=True), TruncatedMean())
-"""Every run, the first included, is stopped at the deadline or at the incumbent's cost. The process treats its time as a lower bound."""
+CAPPED = Timeout(IncumbentTimeout(first_runs_too=True, overtime=2.0, overtime_share=0.35), TruncatedMean())
+"""Every run, the first included, is stopped at the deadline or at the incumbent's cost. The process treats its time as a lower bound.
+Only the first run, of the cheapest configuration, may take up to twice the deadline where that is cheap: it matters whether the cheapest
+machines miss the deadline by a little or by far."""
 
 WORTHWHILE = GittinsStop(future_runs=100.0, patience=3, gives_up=True)
 """Stop when, three times in a row, one more dollar of search was expected to save less than a dollar over the next hundred runs; or, while

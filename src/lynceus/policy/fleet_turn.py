@@ -11,10 +11,10 @@ import numpy as np
 from lynceus.problem.problem import Problem
 from lynceus.trial.order import Order, Purpose
 
-_CHEAPER = 0.5
-"""A job whose trials cost less than this share of another one's teaches it at little cost."""
 _WORTHWHILE = 1.0
 """A trial that is expected to save less than this for each dollar teaches the job itself nothing more."""
+_LESSONS = 4.0
+"""A job waits for a relative until that one has spent so many times what a trial of its own costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Turn:
     """About what one of its trials costs: the price of a run at the deadline."""
     trials: int
     """Trials so far."""
+    family: str = ""
+    """Jobs of the same family learn from each other."""
 
 
 def trial_scale(problem: Problem, usual_s: float = 3600.0) -> float:
@@ -60,8 +62,7 @@ def next_turn(turns: Sequence[Turn]) -> Turn | None:
     """The turn to take; None when no job has one.
 
     The largest expected saving per dollar. Of a job whose saving cannot be told yet it is unknown and may be large, so it comes first;
-    but its first trial waits while jobs with much cheaper trials still learn what it could learn from them, until they have spent as much
-    as that trial costs.
+    but its first trial waits while a relative with cheaper trials still learns what it could learn from it.
     """
     ready = [turn for turn in turns if turn.trials or not any(_teaches(other, turn) for other in turns)]
     unknown = [turn for turn in ready if math.isnan(turn.saving_per_usd)]
@@ -72,5 +73,6 @@ def next_turn(turns: Sequence[Turn]) -> Turn | None:
 
 def _teaches(other: Turn, turn: Turn) -> bool:
     """Whether a job is worth waiting for."""
-    cheap = other.trial_usd < _CHEAPER * turn.trial_usd and other.spent_usd < turn.trial_usd
-    return other.job != turn.job and cheap and not other.saving_per_usd < _WORTHWHILE
+    relative = other.job != turn.job and other.family == turn.family
+    cheaper = (other.trial_usd, other.job) < (turn.trial_usd, turn.job) and other.spent_usd < _LESSONS * turn.trial_usd
+    return relative and cheaper and not other.saving_per_usd < _WORTHWHILE

@@ -1,7 +1,8 @@
 """A search with a history: runs that earlier jobs suggest, among those of a search that knows nothing of them.
 
-What the past may cost is bounded by construction. The other chooser never sees the past, and the runs that the past suggested in vain
-cost at most `share` times as much as the other chooser's, beside the last one of them (`FromHistory`).
+What the past may cost is bounded by construction. The other chooser never sees the past; a suggestion must be likely enough to be near the
+best; and from the second one on, those that were vain, with what the next is expected to cost, take at most `share` times the money of the
+other chooser's runs (`FromHistory`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _LEAST_SHARE = 0.01
 """Hypotheses below this share of the past's weight are not drawn."""
 _NEAR = 1.1
 """A run within 10 % of the best is what the past is asked for."""
+_PROGRESS = 0.05
+"""A suggestion that improves on the best by a smaller share was vain."""
 _STEEP = 2
 """While no run has kept the limits, a row counts (best / its value)^2: one that is good under several hypotheses beats a gamble."""
 
@@ -44,25 +47,41 @@ class FromHistory:
     otherwise: Chooser
     """The search without a history."""
     share: float = 1.0
-    """Dollars for vain suggestions of the past per dollar of the other chooser's runs."""
-    least: float = 0.05
+    """Dollars for vain suggestions of the past, the next one included, per dollar of the other chooser's runs. The first is free."""
+    least: float = 0.25
     """Below this weight the past suggests nothing."""
+    chance: float = 0.15
+    """With n past jobs, a suggestion must be within 10 % of the best with a probability of (1 − 1/n) · chance, the weight of the past
+    included: the more jobs there are, the more easily one of them fits the runs so far by accident."""
 
     def __post_init__(self) -> None:
-        if not (self.share >= 0 and 0 <= self.least <= 1):
-            raise ValueError(f"share {self.share} must not be negative and least {self.least} must lie in [0, 1]")
+        if not (self.share >= 0 and 0 <= self.least <= 1 and 0 <= self.chance <= 1):
+            raise ValueError(
+                f"share {self.share} must not be negative; least {self.least} and chance {self.chance} must lie in [0, 1]"
+            )
 
     def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
         """The past's suggestion if it may run, else the other chooser's plan."""
-        if vain_usd(state) <= self.share * other_usd(state) and len(state.rows) <= _MOST_RUNS:
+        left_usd = self.share * other_usd(state) - vain_usd(state)
+        if left_usd >= 0 and len(state.rows) <= _MOST_RUNS:
             plan = suggestion(state, seed, self.least)
-            if plan is not None:
+            payable = plan is not None and (plan.usd <= left_usd or not _has_suggested(state))
+            if plan is not None and payable and self._likely_enough(state, plan):
                 return plan
         return self.otherwise(state, surrogate, seed)
 
+    def _likely_enough(self, state: State, plan: Plan) -> bool:
+        """Where there is a suggestion, there is at least one past job."""
+        return plan.score >= self.chance * (1.0 - 1.0 / len(usable_history(state.problem)))
+
+
+def _has_suggested(state: State) -> bool:
+    orders = (*(seen.order for seen in state.observations), *state.pending)
+    return any(one.plan.purpose is Purpose.HISTORY for one in orders)
+
 
 def vain_usd(state: State) -> float:
-    """What was charged for suggestions of the past that did not become the best run of their time."""
+    """What was charged for suggestions of the past that did not improve on the best of their time by 5 %."""
     best, total = math.inf, 0.0
     for seen in state.observations:
         outcome = seen.outcome
@@ -71,7 +90,8 @@ def vain_usd(state: State) -> float:
             if outcome.end is End.FINISHED
             else None
         )
-        if seen.order.plan.purpose is Purpose.HISTORY and not (value is not None and value < best):
+        enough = best if math.isinf(best) else best - _PROGRESS * abs(best)
+        if seen.order.plan.purpose is Purpose.HISTORY and not (value is not None and value < enough):
             total += outcome.charged_usd
         best = min(best, math.inf if value is None else value)
     return total + sum(one.reserved_usd for one in state.pending if one.plan.purpose is Purpose.HISTORY)
@@ -84,7 +104,7 @@ def other_usd(state: State) -> float:
     )
 
 
-def suggestion(state: State, seed: int, least: float = 0.05) -> Plan | None:
+def suggestion(state: State, seed: int, least: float = 0.25) -> Plan | None:
     """The row that is most probably within 10 % of the best, according to the past; None where it has no weight or no hope.
 
     While no run has kept the limits: the row with the largest E[(best / value)²].
@@ -99,24 +119,28 @@ def suggestion(state: State, seed: int, least: float = 0.05) -> Plan | None:
     past = [one for one in found if one.job and one.weight >= _LEAST_SHARE * weight]
     rows = _promising(state, past)
     random = generator(seed, "history", state.started)
-    total, usd, kept = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
+    total, usd, kept, gain = (np.zeros(len(rows)) for _ in range(4))
     for one in past:
         drawn = one.draws(state.problem.space, rows, random.standard_normal((len(one.fits), _DRAWS, len(rows))))
-        worth, feasible = _worth(state, rows, drawn)
-        total += one.weight * worth.mean(axis=0)
+        value, feasible = _values(state, rows, drawn)
+        total += one.weight * _worth(state, value, feasible).mean(axis=0)
+        gain += one.weight * _improvement(state, value, feasible).mean(axis=0)
         kept += one.weight * feasible.mean(axis=0)
         usd += one.weight * _charges(state, rows, drawn[0]).mean(axis=0)
     drawn_weight = sum(one.weight for one in past)
+    usd /= drawn_weight
     place = int(np.argmax(total))
     if total[place] <= 0.02 * drawn_weight:
         return None
     return Plan(
         int(rows[place]),
         why=f"suggested by {_most_important(weights)}",
-        score=float(total[place] / drawn_weight),
+        score=float(total[place]),
+        gain=float(gain[place]),
         probability=float(kept[place] / drawn_weight),
-        usd=float(usd[place] / drawn_weight),
+        usd=float(usd[place]),
         expected=_expected(state, past, int(rows[place])),
+        best_rate=float(np.max(gain / np.maximum(usd, np.finfo(float).tiny))),
         purpose=Purpose.HISTORY,
     )
 
@@ -143,18 +167,27 @@ def _shift(fit: Fit) -> float:
     return float(np.mean(fit.sites - fit.process.mean[fit.rows])) if len(fit.rows) else 0.0
 
 
-def _worth(state: State, rows: IntArray, logs: list[FloatArray | None]) -> tuple[FloatArray, BoolArray]:
-    """What each row is worth in each draw `[s, r]`, and whether it keeps the limits."""
-    value, feasible = _values(state, rows, logs)
+def _worth(state: State, value: FloatArray, feasible: BoolArray) -> FloatArray:
+    """What each row is worth in each draw `[s, r]`."""
     value = np.where(feasible, value, np.inf)
     lowest = value.min(axis=1, keepdims=True)
     incumbent = float(state.best[0])
     with np.errstate(divide="ignore", invalid="ignore"):
         if np.isnan(incumbent):
-            return np.nan_to_num(np.square(lowest / value), nan=0.0), feasible
+            return np.asarray(np.nan_to_num((lowest / value) ** _STEEP, nan=0.0))
         incumbent = abs(1.0 / incumbent) if state.problem.objective.maximise else incumbent
         lowest = np.minimum(lowest, incumbent)
-        return ((value <= _NEAR * lowest) & (value < incumbent) & (incumbent > _NEAR * lowest)).astype(float), feasible
+        near = (value <= _NEAR * lowest) & (value < incumbent) & (incumbent > _NEAR * lowest)
+    return np.asarray(near, dtype=float)
+
+
+def _improvement(state: State, value: FloatArray, feasible: BoolArray) -> FloatArray:
+    """By how much each draw improves on the best so far, in the unit of the objective `[s, r]`; NaN before any run has kept the limits."""
+    best = abs(float(state.best[0]))
+    if np.isnan(best):
+        return np.full(value.shape, np.nan)
+    better = 1.0 / value - best if state.problem.objective.maximise else best - value
+    return np.where(feasible, np.maximum(better, 0.0), 0.0)
 
 
 def _values(state: State, rows: IntArray, logs: list[FloatArray | None]) -> tuple[FloatArray, BoolArray]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from lynceus.policy.other_inputs import search_here
 from lynceus.policy.policy import Policy
 from lynceus.policy.reopened_rows import with_reopened_rows
 from lynceus.policy.retries import RetryRules, on_demand_move, pause_reason, with_retries
+from lynceus.policy.shared_budgets import limiting_budget, payable_usd, shared_budget_stop
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import format_duration, format_money
 from lynceus.space.column import BoolArray
@@ -59,10 +61,40 @@ def next_step(
     First come the user's requests, a baseline that is to be measured and the queue, then runs that move to on-demand machines, then what
     the policy chooses, and last the confirmation of the incumbent. `elapsed_s` is the study's age where the record does not count the
     time worked. `slots` is the number of runs that could start now, this one included: a run without a timeout gets its fair share of the
-    money left.
+    money left. Where budgets are shared with other studies, the run is one that they pay.
     """
     if slots < 1:
         raise ValueError(f"a run was asked for with {slots} slots; it needs one")
+    alone = partial(_next_step, problem, policy, rules, record, seed, elapsed_s, slots)
+    budget = limiting_budget(record, problem.budget.usd + record.added_usd)
+    if budget is None:
+        return alone(math.inf)
+    most_usd = payable_usd(record)
+    decision = alone(most_usd).decision if most_usd > 0 else shared_budget_stop(budget)
+    if isinstance(decision, Order):
+        # What only the shared money of this month cannot pay stays in the queue.
+        asked = decision.plan.purpose is Purpose.QUEUE
+        return Step(decision, _without(record.queue, decision.row) if asked else record.queue)
+    own = alone(math.inf)
+    return Step(shared_budget_stop(budget), record.queue) if isinstance(own.decision, Order) else own
+
+
+def _without(queue: tuple[int, ...], row: int) -> tuple[int, ...]:
+    place = queue.index(row)
+    return (*queue[:place], *queue[place + 1 :])
+
+
+def _next_step(
+    problem: Problem,
+    policy: Policy,
+    rules: RetryRules,
+    record: Record,
+    seed: int,
+    elapsed_s: float,
+    slots: int,
+    most_usd: float,
+) -> Step:
+    """The next run where the study may spend `most_usd` dollars in its whole life, or its own budget where that is less."""
     if record.requested_state is not RequestedState.RUN:
         return Step(Stopped(StopReason.USER, "stopped by the user"), record.queue)
     if record.stopped is not None and not record.queue:
@@ -73,7 +105,7 @@ def next_step(
     problem = present_problem(problem, record.limit_changes)
     elapsed_s = elapsed_s if record.active_s is None else record.active_s
     slots = max(slots, rules.parallel - len(record.open_runs))
-    whole = problem.with_budget(problem.budget.usd + record.added_usd, record.added_trials)
+    whole = problem.with_budget(min(problem.budget.usd + record.added_usd, most_usd), record.added_trials)
     observations = under_present_limits(
         with_retries(record.observations, rules, record.resumed_at), record.limit_changes
     )

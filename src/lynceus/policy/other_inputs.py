@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from lynceus.policy.informed import can_learn, informed
@@ -39,7 +40,7 @@ def search_here(problem: Problem, policy: Policy, observations: Observations, re
     others = tuple(seen for seen in observations if seen.order.number not in kept)
     total = problem.budget.usd
     left = total - sum(seen.outcome.charged_usd for seen in others)
-    left = 0.0 if left <= ROUNDING * total else left
+    left = 0.0 if math.isfinite(total) and left <= ROUNDING * total else left
     problem = replace(problem, history=(*problem.history, *_histories(problem, others)))
     return SearchHere(
         problem if left <= 0 else problem.with_budget(left),

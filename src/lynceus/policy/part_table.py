@@ -27,6 +27,7 @@ from lynceus.models.past_pairs import PastPairs
 from lynceus.models.past_systems import FingerprintForest, MatrixFactors, NearestPast, RankedEnsemble
 from lynceus.models.price_trend import PriceTrend
 from lynceus.models.scale_out import ScaleOut
+from lynceus.models.sized_scale_out import SizedScaleOut
 from lynceus.models.subset_of_data import SubsetOfData
 from lynceus.models.trees import Trees
 from lynceus.policy.answer import BestBelieved, BestPredicted, BestSeen
@@ -35,7 +36,7 @@ from lynceus.policy.confirmation import RepeatBest
 from lynceus.policy.designs import CheapFirst, LatinHypercube, QuasiRandom, UniformRows
 from lynceus.policy.informed import FromHistory
 from lynceus.policy.interfaces import Answer, CensoredValue, Chooser, Confirm, Quadrature, Shortlist, Stop, TimeoutRule
-from lynceus.policy.past_systems import ByPastCost, LowestObjective, ReferenceRows
+from lynceus.policy.past_systems import ByPastCost, LowestObjective, OverSizes, ReferenceRows
 from lynceus.policy.planners.by_budget import ByBudget
 from lynceus.policy.planners.data_fraction import AtEveryShare, CheckAnswer, OnShares
 from lynceus.policy.planners.disjoint import Disjoint
@@ -81,6 +82,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             Fabolas,
             JointTrees,
             ScaleOut,
+            SizedScaleOut,
             MetricTrees,
             PastPairs,
             FingerprintForest,
@@ -104,6 +106,7 @@ PARTS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
             ReferenceRows,
             LowestObjective,
             ByPastCost,
+            OverSizes,
             AtEveryShare,
             OnShares,
             CheckAnswer,

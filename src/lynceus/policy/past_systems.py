@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from lynceus.models.past_systems import (
     RankedEnsemble,
     past_logs,
 )
+from lynceus.models.sized_scale_out import SizedScaleOut, sized_runs
 from lynceus.models.state import State
 from lynceus.policy.designs import Amount, UniformRows
 from lynceus.policy.interfaces import Chooser
+from lynceus.policy.planners.ernest import LowestPredicted, OptimalDesign
 from lynceus.policy.planners.lookahead import Lookahead
 from lynceus.policy.planners.simple import ByPrice, FirstOf, Uniform
 from lynceus.policy.policy import Policy
@@ -85,6 +87,23 @@ class ByPastCost:
         return Plan(row, why=f"past jobs cost {score[row]:.2f} times their best on it")
 
 
+@dataclass(frozen=True, slots=True)
+class OverSizes:
+    """Ernest over input sizes: the best predictions of a model of earlier jobs of other sizes, one after the other.
+
+    Where no earlier job or this one has an input size, it is Ernest's design on this job, and the reason of every run says so.
+    """
+
+    def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
+        """The open row with the best prediction, from the first run on; None without a model or when all rows are closed."""
+        if len(sized_runs(state.problem).rows):
+            return LowestObjective()(state, surrogate, seed)
+        plan = FirstOf((OptimalDesign(), LowestPredicted()))(state, surrogate, seed)
+        if plan is None:
+            return None
+        return replace(plan, why=f"{plan.why}; no history with input sizes to learn from, so this job is measured")
+
+
 def _row(
     name: str, choose: Chooser, surrogate: Surrogate | None, lookahead: int | None, timeout: Timeout | None
 ) -> Policy:
@@ -122,6 +141,11 @@ def flora(lookahead: int | None = None, timeout: Timeout | None = None) -> Polic
     return _row("flora", ByPastCost(), None, lookahead, timeout)
 
 
+def ernest_sizes(lookahead: int | None = None, timeout: Timeout | None = None) -> Policy:
+    """Ernest's law over earlier jobs of other input sizes, then its best predictions in order."""
+    return _row("ernest-sizes", FirstOf((OverSizes(), Uniform())), SizedScaleOut(), lookahead, timeout)
+
+
 def reads_history(policy: Policy) -> bool:
     """Whether a policy is one of the published systems that read the history of a problem themselves."""
-    return isinstance(policy.surrogate, PastModel | PastPairs) or isinstance(policy.choose, ByPastCost)
+    return isinstance(policy.surrogate, PastModel | PastPairs | SizedScaleOut) or isinstance(policy.choose, ByPastCost)

@@ -115,7 +115,7 @@ def _no_lookahead(name: str, lookahead: int | None) -> None:
 PRESETS: Mapping[str, Row] = MappingProxyType(
     {
         "lynceus": Row(
-            "the default: cheapest run first, two Gaussian processes of log time, averaged, improvement per dollar, timeouts, a floor",
+            "the default: cheapest run first, a Gaussian process of log time, improvement per dollar, timeouts, a floor",
             default,
         ),
         "lynceus-2020": Row(
@@ -185,6 +185,10 @@ PRESETS: Mapping[str, Row] = MappingProxyType(
             past_systems.karasu,
         ),
         "flora": Row("Flora: no model, in the order of what past jobs cost on average (history)", past_systems.flora),
+        "ernest-sizes": Row(
+            "Ernest over input sizes: its law over past jobs of other sizes, then the lowest predictions (history)",
+            past_systems.ernest_sizes,
+        ),
         "staged": Row(
             "machines and parallelism first, then the other settings on the best of them; lowest price first, no model",
             baselines.staged,

@@ -75,7 +75,13 @@ def with_retries(observations: Observations, rules: RetryRules, resumed_at: int 
 
 
 def _mended(observations: Observations, rules: RetryRules, resumed_at: int) -> set[int]:
-    """Places of failures of the job, among so many failures in a row that the study paused, before it was last resumed."""
+    """Places of failures of the job, among so many failures in a row that the study paused, before it was last resumed.
+
+    Those of a job that had never run until then, too: with few configurations, none is left before the study would pause.
+    """
+    before = [(place, seen) for place, seen in enumerate(observations[:resumed_at]) if not _imported(seen)]
+    if rules.max_failures > 0 and not _worked(tuple(seen for _, seen in before)):
+        return {place for place, seen in before if seen.outcome.reason is FailureReason.JOB}
     mended: set[int] = set()
     streak: list[int] = []
     for place, seen in enumerate(observations[:resumed_at]):

@@ -168,8 +168,8 @@ class GittinsStop:
 
     While no run has met the constraints there is no C*. Then a box holds a configuration that meets them, or nothing. The user pays for
     every future run of the job, so a first such configuration is worth as much, and opening a box pays off while P(feasible)·worth >
-    E[charge]. Models are sure of what lies between and beyond runs, and jobs have cliffs: with a probability of `MISLED` the model is wrong
-    about all that did not run. Then a run meets the constraints with the probability 1/(n + 2), after n runs that did not (Laplace).
+    E[charge]. Models are sure of what lies between and beyond runs, and jobs have cliffs: the same must hold if the model is wrong about
+    all that did not run, and a run meets the constraints with the probability that n runs which did not leave (`_blind_rate`).
     """
 
     future_runs: float = 100.0

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, explained_in
 from lynceus.prices.offer import Offer
 from lynceus.space.catalog import catalog_number, catalog_rows
 
@@ -49,6 +49,7 @@ def guessed_cloud(path: Path) -> str:
     raise InputError(f"{path}: the file name contains no cloud; add --cloud aws (or gcp, azure, …).")
 
 
+@explained_in("prices.md#catalogs")
 def read_offers(path: str | Path, cloud: str) -> tuple[Offer, ...]:
     """The offers of a catalog file, by region and name. An invalid line is an error that names it."""
     rows = catalog_rows(Path(path))

@@ -16,6 +16,8 @@ SIZE = "size"
 HOW_TO_WRITE = "write {size: 120 GB}, or several numbers such as {size: 120 GB, files: 4000}."
 _MOST_FIELDS, _LONGEST = 16, 200
 _SAME = 0.02
+_SMALLEST, _LARGEST = 1e-9, 1e30
+"""Numbers beyond these are mistakes, and no model could compute with them."""
 
 
 @dataclass(frozen=True)
@@ -105,15 +107,15 @@ def _value(name: str, value: object, where: str) -> float | str:
         if number is None and name != SIZE and 0 < len(value) <= _LONGEST and value.isprintable():
             return value
     else:
-        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    if number is None or not math.isfinite(number) or number <= 0:
+        number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if number is None or not _SMALLEST <= number <= _LARGEST:
         wanted = (
             "an amount such as 120 GB (10⁹ bytes each) or 120 GiB (2³⁰)"
             if name == SIZE
             else "a number above 0, or a name"
         )
         raise InputError(f"{where}: {name} is {str(value)[:60]!r}; give {wanted}.")
-    return number
+    return float(number)
 
 
 def _shown(name: str, value: float | str) -> str:

@@ -198,10 +198,15 @@ def _bound(text: str, name: str, sign: str, bound: str, unit: str) -> float:
         raise InputError(
             f"constraints: {bound!r} in {text!r} has a unit, but none is declared for {streamed(name) or name}; declare it, as in "
             f"metrics: {{{streamed(name) or name}: {{unit: ms}}}}, or write a plain number."
-            + did_you_mean(name, QUANTITY_WORDS)
+            + _did_you_mean_quantity(name)
         )
     raise InputError(
         f"constraints: {bound!r} in {text!r} is neither a number nor an amount of bytes; write for example "
         f"'{name} {sign} 0.85', '{name} {sign} 3MB' or '{name} {sign} 3MiB' (B for bytes; b would be bits)."
-        + did_you_mean(name, QUANTITY_WORDS)
+        + _did_you_mean_quantity(name)
     )
+
+
+def _did_you_mean_quantity(name: str) -> str:
+    """What Lynceus itself tells of a run, for a name that is nearly one of its words: `ratio` is part of `duration`, no slip."""
+    return did_you_mean(name, [word for word in QUANTITY_WORDS if abs(len(word) - len(name)) <= 2])

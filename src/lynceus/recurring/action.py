@@ -10,6 +10,7 @@ from typing import Any
 
 from lynceus.recurring.record import NOTHING, Basis
 from lynceus.space.column import Scalar
+from lynceus.trial.nan_equality import NanEquality
 
 
 class ActionKind(enum.StrEnum):
@@ -31,8 +32,8 @@ class ActionKind(enum.StrEnum):
     """The model no longer holds and nothing safe is left to try: search again, as a study of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+@dataclass(frozen=True, slots=True, eq=False)
+class Effect(NanEquality):
     """What is expected of a change, per run of the next input."""
 
     runtime_s: float = math.nan
@@ -80,8 +81,3 @@ class Action:
     """The numbers behind it, as JSON values."""
     basis: Basis = field(default_factory=Basis)
     """What was known: to be stored with the version that the action makes."""
-
-    @property
-    def changes_configuration(self) -> bool:
-        """Whether another configuration becomes the adopted one."""
-        return self.kind in (ActionKind.ADOPT, ActionKind.RETURN, ActionKind.REPRICE)

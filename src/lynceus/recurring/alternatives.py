@@ -62,7 +62,7 @@ class Alternatives:
     late: FloatArray
     """Chance of a run to be late, now or soon if inputs grow `[q]`."""
     barred: BoolArray
-    """Configurations that were late or failed at such an input `[q]`."""
+    """Configurations that were late or failed at such an input, or are not known to keep the constraints on metrics `[q]`."""
     size: float | None
     deadline_s: float
     longer: bool = True
@@ -83,7 +83,7 @@ class Alternatives:
 
         `adopted_late` is the adopted configuration's chance to be late by its own runs, which tell it best.
         """
-        barred = np.zeros(len(known.log_s), dtype=bool)
+        barred = ~_keeps_metrics(problem, record)
         for age, run in enumerate(reversed(record.runs)):
             smaller = size is not None and run.size is not None and size < 0.9 * run.size
             # A canary that was stopped at the cap on its cost was not late: the model knows that it took longer, and that is all.
@@ -260,6 +260,23 @@ class Alternatives:
         cheapest = np.argsort(self.forecast.usd, kind="stable")[:_BASIS_ROWS].tolist()
         rows = sorted({*cheapest, self.forecast.adopted})
         return Basis(self.size, {row: float(self.problem.price[row]) * 3600 for row in rows})
+
+
+def _keeps_metrics(problem: Problem, record: JobRecord) -> BoolArray:
+    """Configurations whose last finished trial kept every constraint on a metric; all, where there is no such constraint `[q]`.
+
+    Production runs report no metrics, so nothing else may be tried in production: a search can try it.
+    """
+    kept = np.full(len(problem.space), not problem.metric_constraints)
+    if problem.metric_constraints:
+        for trial in record.trials:
+            row = row_of(problem, trial.params)
+            if row is not None and trial.end is End.FINISHED:
+                kept[row] = all(
+                    one.metric in trial.metrics and one.holds(trial.metrics[one.metric])
+                    for one in problem.metric_constraints
+                )
+    return kept
 
 
 def adoption_basis(problem: Problem, record: JobRecord, row: int, size: float | None) -> Basis:

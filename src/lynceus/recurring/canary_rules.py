@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lynceus.problem.units import format_money
 from lynceus.recurring.record import JobRecord, ProductionRun
 
@@ -30,7 +32,13 @@ def allowance_left(record: JobRecord, now_s: float) -> float:
     """Dollars of this month's allowance that are not spent or reserved."""
     settings = record.settings
     spent = sum(extra_usd(run) for run in record.runs if run.canary and settings.same_month(run.ended_s, now_s))
-    spent += sum(one.cost_usd for one in record.changes if one.cost_usd and settings.same_month(one.at_s, now_s))
+    searches: dict[Any, float] = {}
+    for one in record.changes:
+        if one.cost_usd and settings.same_month(one.at_s, now_s):
+            study = one.evidence.get("study")
+            searches[study] = searches.get(study, 0.0) + one.cost_usd
+    # A search that began last month gives back what it took of that month's allowance, not of this one's.
+    spent += sum(max(usd, 0.0) for usd in searches.values())
     if record.open_canary is not None:
         spent += record.open_canary.reserved_usd
     return max(settings.allowance_usd - spent, 0.0)

@@ -23,7 +23,7 @@ from scipy.special import stdtr
 from lynceus.errors import InputError
 from lynceus.models.features import log_price, standard_inputs
 from lynceus.models.state import State
-from lynceus.policy.default import MODEL
+from lynceus.policy.default import AVERAGE
 from lynceus.recurring.record import JobRecord, ProductionRun, StudyRun
 from lynceus.recurring.time_model import CLIP, NOISE
 from lynceus.trial.order import Order, Plan, Purpose
@@ -123,7 +123,7 @@ def study_prior(problem: Problem, trials: Sequence[StudyRun], runs: Sequence[tup
         sizes = [run.size for _, run in runs[:3] if run.size is not None]
     if not observations:
         return Prior(-0.5 * log_price(problem.space), np.full(len(problem.space), _NOTHING_KNOWN_STD))
-    prediction = MODEL(State.present(problem, tuple(observations)), 0)
+    prediction = AVERAGE(State.present(problem, tuple(observations)), 0)
     return Prior(prediction.mean[0, :, 0], prediction.std[0, :, 0], float(np.median(sizes)) if sizes else None)
 
 

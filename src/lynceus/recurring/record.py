@@ -116,6 +116,7 @@ class StudyRun:
     size: float | None = None
     ended_s: float = 0.0
     cost_usd: float = 0.0
+    metrics: Mapping[str, float] = field(default_factory=lambda: NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,11 @@ class JobRecord:
             if one.number == number:
                 return one
         raise KeyError(number)
+
+    def tried_by(self, run_id: str) -> Version | None:
+        """The version that a run tries or tried as a canary; None if it was none."""
+        tried = [one for one in self.versions if one.source == "canary" and one.evidence.get("run") == run_id]
+        return tried[-1] if tried else None
 
     @property
     def adopted(self) -> Version | None:

@@ -18,8 +18,6 @@ from lynceus.recurring.record import JobRecord, ProductionRun
 from lynceus.recurring.series import Series, SeriesChange
 from lynceus.recurring.time_model import Expectation
 
-BAND = 2.0
-"""Scales on each side of the typical run that the expected band has: about 95 of 100 runs."""
 MOST_RUNS = 400
 """Older runs of a configuration are left out."""
 _TREND_RUNS, _AHEAD_RUNS = 20, 10

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lynceus.errors import InputError, hint
+from lynceus.errors import InputError, explained_in, hint
 from lynceus.executors.table import Measurements
 from lynceus.jobfile.yaml.document import Document
 from lynceus.models.past_pairs import PastRuns
@@ -45,6 +45,16 @@ class ReplayJob:
     """Runs of other jobs; None when the file names none, or their table is missing."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowSample:
+    """A random part of a table: another job of the same kind, of which nothing was chosen on its exact rows."""
+
+    share: float
+    """Of the rows, above 0 and at most 1."""
+    seed: int
+
+
+@explained_in("replay.md#your-own-table")
 def load_job(
     spec: str | Path,
     *,
@@ -58,6 +68,7 @@ def load_job(
     objective: str | None = None,
     time: str | None = None,
     history: Sequence[str] | None = None,
+    rows: RowSample | None = None,
 ) -> ReplayJob:
     """A job from a YAML file, or by the name of a shipped one; arguments override the fields of the file.
 
@@ -65,28 +76,21 @@ def load_job(
     run (both as in the thesis), `where` an expression over the columns that selects rows, `price` one for dollars per hour.
     `time` is another column or expression for seconds. `objective` is another objective: of the columns that it reads, those that are
     neither parameters nor features are reported by runs. `history` are other jobs whose whole tables a policy may learn from.
+    `rows` draws some rows of the table; deadlines and the optimum are those of the rows that are left.
     """
     path = job_path(spec)
     table = JobTable.read(path)
     table = _overridden(table, price, time, objective)
     if where is not None:
         table = table.where(where)
+    if rows is not None:
+        table = table.sampled(rows.share, rows.seed)
     measurements = table.measurements()
     deadline = _deadline(table.spec, deadline_quantile, deadline_fastest)
     deadline_s = _deadline_s(table, measurements.seconds, deadline)
     problem = _problem(table, deadline_s, billing or table.spec.billing.billing())
     best = _optimum(table, problem, measurements)
-    usd, field = math.inf if table.spec.budget is None else table.spec.budget, table.document.at("budget")
-    if budget is not None:
-        usd, field = parse_money(budget, "--budget"), "--budget"
-    if budget_means is not None:
-        usd = budget_means * float(problem.billing.charges(measurements.seconds, problem.price).mean())
-        field = "budget in means"
-    if usd <= 0 or usd < best.cheapest_run_usd * (1 - 1e-9):
-        raise InputError(
-            f"{field}: {format_money(usd)} is below the cheapest run of the table, "
-            f"{format_money(best.cheapest_run_usd)}; raise the budget."
-        )
+    usd = _budget_usd(table, problem, measurements, best, budget, budget_means)
     return ReplayJob(
         table.spec.name or path.stem,
         replace(problem.with_budget(usd), history=_history(path, table, history)),
@@ -95,6 +99,29 @@ def load_job(
         table.spec.progress.target if table.spec.progress else None,
         past_runs(table.document, table.spec, table.table),
     )
+
+
+def _budget_usd(
+    table: JobTable,
+    problem: Problem,
+    measured: Measurements,
+    best: Optimum,
+    budget: str | float | None,
+    means: float | None,
+) -> float:
+    """The budget in dollars: of the arguments (an amount, or multiples of the mean cost of a run), else of the file."""
+    usd, field = math.inf if table.spec.budget is None else table.spec.budget, table.document.at("budget")
+    if budget is not None:
+        usd, field = parse_money(budget, "--budget"), "--budget"
+    if means is not None:
+        usd = means * float(problem.billing.charges(measured.seconds, problem.price).mean())
+        field = "budget in means"
+    if usd <= 0 or usd < best.cheapest_run_usd * (1 - 1e-9):
+        raise InputError(
+            f"{field}: {format_money(usd)} is below the cheapest run of the table, "
+            f"{format_money(best.cheapest_run_usd)}; raise the budget."
+        )
+    return usd
 
 
 def _overridden(table: JobTable, price: str | None, time: str | None, objective: str | None) -> JobTable:
@@ -135,6 +162,7 @@ def table_as_history(spec: str | Path, family: str | None = None, where: str | N
         metrics,
         _deadline_s(table, measured.seconds, table.spec.deadline),
         related=not (family and table.spec.family) or family == table.spec.family,
+        input=table.input,
     )
 
 
@@ -218,7 +246,9 @@ def _problem(table: JobTable, deadline_s: float | None, billing: Billing) -> Pro
     except InputError as error:
         raise InputError(f"{table.document.at('objective')}: {_without_field(error)}") from None
     deadline = () if deadline_s is None else (Constraint("time", deadline_s),)
-    problem = Problem(space, objective, deadline + _constraints(table), Budget(), billing, units=table.spec.units)
+    problem = Problem(
+        space, objective, deadline + _constraints(table), Budget(), billing, units=table.spec.units, input=table.input
+    )
     fraction = table.spec.fraction
     if fraction is None:
         return problem

@@ -110,6 +110,10 @@ class ReplaySpec(Section):
     """Who measured the table."""
     table: str
     """A CSV or Parquet file, relative to this document or to the data folder."""
+    where: str | None = None
+    """An expression over the columns; rows for which it is false do not belong to this job."""
+    input: dict[str, float | str] | None = None
+    """What runs read, such as `{size: 12 GB}`, for policies that learn from jobs of other sizes."""
     parameters: list[str] | dict[str, ParameterSpec | None]
     """Columns that were varied."""
     features: list[str] = Field(default_factory=list)

@@ -13,6 +13,7 @@ from lynceus.errors import InputError, hint
 from lynceus.executors.synthetic_streams import SyntheticStream
 from lynceus.executors.table import Measurements
 from lynceus.jobfile.yaml.document import Document
+from lynceus.problem.job_input import JobInput
 from lynceus.replay.job_file import ParameterSpec, ReplaySpec
 from lynceus.replay.tables import find_table
 from lynceus.space.column import Cell, FloatArray
@@ -39,17 +40,30 @@ class JobTable:
         document = Document.read(path)
         spec = document.check(ReplaySpec)
         table_path = find_table(document, path, spec.table)
-        return cls(document, spec, read_table(table_path), table_path.name)
+        whole = cls(document, spec, read_table(table_path), table_path.name)
+        return whole if spec.where is None else whole.where(spec.where, document.at("where"))
 
-    def where(self, condition: str) -> JobTable:
+    @property
+    def input(self) -> JobInput | None:
+        """What its runs read; None where the document does not say it."""
+        given = self.spec.input
+        return None if given is None else JobInput.read(given, self.document.at("input"))
+
+    def where(self, condition: str, field: str = "where") -> JobTable:
         """The same table with only the rows for which an expression over its columns is true."""
-        mask = Expression.parse(condition, "where").mask(self.table)
+        mask = Expression.parse(condition, field).mask(self.table)
         if not mask.any():
-            raise InputError(f"where: no row of {self.table_name} has {condition}; relax the expression.")
+            raise InputError(f"{field}: no row of {self.table_name} has {condition}; relax the expression.")
         table = {
             name: [cell for cell, kept in zip(cells, mask, strict=True) if kept] for name, cells in self.table.items()
         }
         return replace(self, table=table)
+
+    def sampled(self, share: float, seed: int) -> JobTable:
+        """The same table with only a random share of its rows, in their order; at least two."""
+        rows = len(next(iter(self.table.values())))
+        drawn = np.random.default_rng([seed, rows]).permutation(rows)[: max(2, round(rows * share))]
+        return replace(self, table={name: [cells[row] for row in sorted(drawn)] for name, cells in self.table.items()})
 
     def column(self, name: str, *path: str | int) -> list[Cell]:
         """The cells of a column that the document names at `path`."""

@@ -20,6 +20,7 @@ from lynceus.replay.job import ReplayJob
 from lynceus.replay.score import TOLERANCE, Reached, reached, true_value
 from lynceus.study.run_loop import explore
 from lynceus.study.study import Study
+from lynceus.trial.nan_equality import NanEquality
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import End, Observation
 from lynceus.trial.record import RequestedState
@@ -31,8 +32,8 @@ Only `end` applies the policy's stopping rule: the cost of reaching a result and
 A number of iterations is a budget and always applies."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+@dataclass(frozen=True, slots=True, eq=False)
+class Step(NanEquality):
     """One trial of a replay."""
 
     params: Mapping[str, object]

@@ -1,13 +1,13 @@
-"""Authorization: tokens, browser sessions and CSRF tokens.
+"""Authorization: the read and the write token, browser sessions and CSRF tokens.
 
-A session is a signed cookie; the server stores only which sessions were signed out (`sessions.py`). Cookies of readers are signed with the
-read token and cookies of writers with the write token, so the read token alone cannot forge the session of a writer, and a new token ends
-all sessions of the old one.
+A session that began with one of these two tokens is a signed cookie; the server stores only which of them were signed out (`sessions.py`).
+Cookies of viewers are signed with the read token and cookies of admins with the write token, so the read token alone cannot forge the
+session of an admin, and a new token ends all sessions of the old one. Sessions of named tokens are in the storage (`named_tokens.py`):
+nothing that is stored there could sign them without letting its readers sign in.
 """
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import hmac
 import ipaddress
@@ -15,6 +15,7 @@ import secrets
 from dataclasses import dataclass
 
 from lynceus.errors import InputError
+from lynceus.storage.access_token import PREFIX, Role
 
 SHORTEST_TOKEN = 16
 FEWEST_CHARACTERS = 8
@@ -24,29 +25,23 @@ SESSION_S = 12 * 3600.0
 COOKIE = "lynceus_session"
 
 
-class Role(enum.StrEnum):
-    """What a request may do."""
-
-    NONE = "none"
-    READ = "read"
-    WRITE = "write"
-
-
 @dataclass(frozen=True)
 class Access:
     """Tokens, and the host names that the server answers to.
 
     >>> access = Access(write_token="correct-horse-battery")
     >>> access.role_of("correct-horse-battery"), access.role_of("guess"), access.anonymous
-    (<Role.WRITE: 'write'>, None, <Role.READ: 'read'>)
+    (<Role.ADMIN: 'admin'>, None, <Role.VIEWER: 'viewer'>)
     """
 
     read_token: str | None = None
-    """Needed to read; None: every request may read."""
+    """Has the role viewer. None: every request may read, unless `closed`."""
     write_token: str | None = None
-    """Needed to change anything; None: the server is read-only."""
+    """Has the role admin. None: only named tokens allow changes."""
     hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "::1"})
     """Values that the header Host may have. Any other value may be an attempt at DNS rebinding."""
+    closed: bool = False
+    """Reading needs a token, also without a read token: a named one, or the write token."""
 
     def __post_init__(self) -> None:
         for name, token in (("read", self.read_token), ("write", self.write_token)):
@@ -66,15 +61,15 @@ class Access:
             )
 
     @property
-    def anonymous(self) -> Role:
-        """What a request without any token may do."""
-        return Role.READ if self.read_token is None else Role.NONE
+    def anonymous(self) -> Role | None:
+        """The role of a request without any token; None: it may do nothing."""
+        return None if self.closed or self.read_token is not None else Role.VIEWER
 
     def role_of(self, token: str) -> Role | None:
-        """The role of a token; None when the token is wrong. Takes the same time for every wrong token."""
+        """The role of the read or the write token; None for any other. Takes the same time for every wrong token."""
         given = token.encode("utf-8", "replace")
         found = None
-        for role, expected in ((Role.READ, self.read_token), (Role.WRITE, self.write_token)):
+        for role, expected in ((Role.VIEWER, self.read_token), (Role.ADMIN, self.write_token)):
             same = hmac.compare_digest(given, (expected or "").encode())
             if same and expected is not None:
                 found = role
@@ -94,18 +89,20 @@ class Access:
             role = Role(name)
         except ValueError:
             return None
-        if role is Role.NONE or self._token(role) is None:
+        if self._token(role) is None:
             return None
         genuine = hmac.compare_digest(signature.encode(), self._signature(role, "session", payload).encode())
         return role if genuine and valid else None
 
     def csrf_token(self, cookie: str) -> str:
         """What our own pages send with every change. Other sites cannot read it, even if the browser sends the cookie for them."""
+        if cookie.startswith(PREFIX):  # the session of a named token: a secret itself
+            return hmac.new(cookie.encode(), b"lynceus csrf", hashlib.sha256).hexdigest()
         role = Role(cookie.partition(".")[0])
         return self._signature(role, "csrf", cookie)
 
     def _token(self, role: Role) -> str | None:
-        return self.write_token if role is Role.WRITE else self.read_token
+        return {Role.VIEWER: self.read_token, Role.ADMIN: self.write_token}.get(role)
 
     def _signature(self, role: Role, purpose: str, text: str) -> str:
         key = hashlib.sha256(f"lynceus {purpose} {self._token(role)}".encode()).digest()
@@ -115,7 +112,7 @@ class Access:
 def session_id(cookie: str) -> str:
     """The random text of a session cookie with a right signature.
 
-    >>> session_id(Access(write_token="correct-horse-battery").new_session(Role.WRITE, now=0.0)).isascii()
+    >>> session_id(Access(write_token="correct-horse-battery").new_session(Role.ADMIN, now=0.0)).isascii()
     True
     """
     return cookie.split(".")[2]
@@ -134,11 +131,11 @@ def is_loopback(host: str) -> bool:
 
 
 def check_exposure(host: str, access: Access) -> None:
-    """Refuse to listen on the network without a read token."""
-    if not is_loopback(host) and access.read_token is None:
+    """Refuse to listen on the network where everybody may read."""
+    if not is_loopback(host) and access.anonymous is not None:
         raise InputError(
             f"dashboard: {host} can be reached from other machines, so a read token is needed; set LYNCEUS_READ_TOKEN or give "
-            "--read-token-file, or leave --host out."
+            "--read-token-file, or let named tokens alone read with --require-token, or leave --host out."
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lynceus.errors import MissingExtraError
 from lynceus.storage.sql.storage import Storage
+from lynceus.storage.sql.tokens import TokenStore
 
 try:
     from fastapi import FastAPI
@@ -20,14 +21,16 @@ from lynceus.server.access import Access
 from lynceus.server.context import Context
 from lynceus.server.document_cache import DocumentCache
 from lynceus.server.events import Events
-from lynceus.server.guard import API, MAX_BODY_BYTES, Guard
+from lynceus.server.guard import MAX_BODY_BYTES, Guard
 from lynceus.server.job_metrics import JobMetrics
 from lynceus.server.login_limits import LoginLimits
 from lynceus.server.metrics import StudyMetrics
+from lynceus.server.named_tokens import NamedTokens
 from lynceus.server.notifiers import Notifiers
 from lynceus.server.proxies import TrustedProxies
+from lynceus.server.route_roles import API
 from lynceus.server.routes import events as event_routes
-from lynceus.server.routes import jobs, manage, metrics, pages, read, session, write
+from lynceus.server.routes import jobs, manage, metrics, pages, read, session, teams, write
 from lynceus.server.sessions import SignedOut
 from lynceus.server.study_cache import StudyCache
 from lynceus.server.writer import THREADS, Writers
@@ -51,19 +54,8 @@ def create_app(
     """
     access = Access() if access is None else access
     storage = Storage(storage_url, connections=CONNECTIONS)
-    studies, notifiers = StudyCache(storage), Notifiers()
-    writers = Writers(studies, written=notifiers.notify)
-    context = Context(
-        storage,
-        access,
-        studies,
-        DocumentCache(),
-        writers,
-        Events(storage),
-        StudyMetrics(storage),
-        JobMetrics(storage),
-        folder=Path(folder).resolve(),
-    )
+    notifiers, tokens = Notifiers(), NamedTokens(TokenStore(storage))
+    context = _context(storage, access, notifiers, Path(folder).resolve())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -71,6 +63,7 @@ def create_app(
         await context.events.close()
         context.writers.close()
         notifiers.close()
+        tokens.close()
         storage.close()
 
     app = _application(context, lifespan)
@@ -78,6 +71,7 @@ def create_app(
         Guard,
         access=access,
         signed_out=SignedOut(storage),
+        tokens=tokens,
         proxies=proxies or TrustedProxies(),
         limits=LoginLimits(),
         max_body_bytes=max_body_bytes,
@@ -85,6 +79,21 @@ def create_app(
     app.state.guard = guard(app.router)
     app.add_middleware(guard)
     return app
+
+
+def _context(storage: Storage, access: Access, notifiers: Notifiers, folder: Path) -> Context:
+    studies = StudyCache(storage)
+    return Context(
+        storage,
+        access,
+        studies,
+        DocumentCache(),
+        Writers(studies, written=notifiers.notify),
+        Events(storage),
+        StudyMetrics(storage),
+        JobMetrics(storage),
+        folder=folder,
+    )
 
 
 def _application(context: Context, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
@@ -99,7 +108,7 @@ def _application(context: Context, lifespan: Callable[[FastAPI], AbstractAsyncCo
     )
     app.state.context = context
     errors.install(app, pages.not_found_page)
-    for module in (read, write, manage, jobs, event_routes, session):
+    for module in (read, write, manage, jobs, teams, event_routes, session):
         app.include_router(module.routes, prefix=API)
     app.include_router(metrics.routes)
     app.include_router(pages.routes)

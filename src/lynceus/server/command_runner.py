@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 
-from lynceus.server.commands import worker_name
 from lynceus.server.context import context_of, visitor_of
 from lynceus.server.schemas import Body, IdempotencyKey, StudyName
 from lynceus.server.writer import Command
@@ -31,7 +30,7 @@ class CommandRunner:
         if self.key is not None:
             fields = None if body is None else body.model_dump(mode="json")
             once = Once(self.key, request_digest(request.method, request.url.path, fields))
-        worker = worker_name(visitor_of(request).address)
+        worker = visitor_of(request).author
         completed = await asyncio.wrap_future(context.writers.submit(self.study, command, worker=worker, once=once))
         context.events.check_now()
         if completed.decided_s:

@@ -11,6 +11,7 @@ from lynceus.analysis.trial_rows import trial_row
 from lynceus.library.open_study import OpenStudy
 from lynceus.problem.units import parse_duration, parse_money
 from lynceus.server.errors import HttpError, unknown_trial
+from lynceus.server.guard import CLIENT
 from lynceus.server.schemas import Tell
 from lynceus.server.writer import Command, CommandResult
 from lynceus.storage.sql.journal import SqlJournal
@@ -22,20 +23,9 @@ from lynceus.trial.outcome import End, FailureReason, Outcome
 from lynceus.trial.record import OpenRun, RequestedState
 from lynceus.trial.trial import Trial, told_outcome
 
-CLIENT = "client"
-"""Prefix of the worker names of API clients: they are no processes of this machine, so only heartbeats show that they live."""
 MAX_RUNTIME_S = 1e10
 """Three hundred years: a longer run is a mistake."""
 MAX_USD = 1e12
-
-
-def worker_name(address: str) -> str:
-    """The worker name of a client.
-
-    >>> worker_name("10.0.0.7")
-    'client 10.0.0.7'
-    """
-    return f"{CLIENT} {address}"
 
 
 def ask() -> Command:

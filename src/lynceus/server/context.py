@@ -10,6 +10,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import Request
 
 from lynceus.analysis.documents.json import Document
+from lynceus.policy.shared_budgets import limiting_budget
 from lynceus.server.access import Access
 from lynceus.server.document_cache import DocumentCache
 from lynceus.server.events import Events
@@ -44,9 +45,9 @@ class Context:
     """Limits the threads that wait for models, so that other requests always find a thread."""
 
     def cached(self, one: Snapshot, kind: str, compute: Callable[[], Document]) -> Document:
-        """A document about a study as it is now, computed once per change of the study."""
-        record = one.record
-        return self.documents.get((record.identity, kind), record.sequence, compute)
+        """A document about a study as it is now, computed once per change of the study, or of a shared budget that limits it."""
+        limit = limiting_budget(one.study.record, one.study.budget_usd)
+        return self.documents.get((one.record.identity, kind, limit), one.record.sequence, compute)
 
 
 def context_of(request: Request) -> Context:

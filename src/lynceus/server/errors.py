@@ -3,7 +3,7 @@
 | status | error |
 |---|---|
 | 401, 403, 429 | no token, a wrong one, or one that does not allow it (`guard.py`) |
-| 404 | unknown study, unknown trial, unknown job, unknown path |
+| 404 | unknown study, unknown trial, unknown job, unknown budget, unknown token, unknown path |
 | 409 | the trial has ended, the name is taken, the job file no longer describes the study, the study is damaged,
 |     | a run id was recorded with other values |
 | 413 | the body is too large (`guard.py`) |
@@ -28,11 +28,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from lynceus.analysis.documents.json import to_json
-from lynceus.errors import InfrastructureError, InputError, LynceusError, MissingExtraError
-from lynceus.server.access import Role
+from lynceus.errors import InfrastructureError, InputError, LynceusError, MissingExtraError, page_address
+from lynceus.storage.access_token import Role
 from lynceus.storage.serialization import DamagedRecordError
+from lynceus.storage.sql.budgets import UnknownBudgetError
 from lynceus.storage.sql.job_writer import OtherRunError
 from lynceus.storage.sql.jobs import UnknownJobError
+from lynceus.storage.sql.tokens import TokenExistsError, UnknownTokenError
 from lynceus.trial.text import clean_line, clean_text
 
 PROBLEM = "application/problem+json"
@@ -58,25 +60,25 @@ def unknown_trial(study: str, number: int) -> HttpError:
     return HttpError(404, f"Study {study!r} has no trial {number}.")
 
 
-def error_response(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """A status and one sentence."""
+def error_response(
+    status: int, sentence: str, headers: Mapping[str, str] | None = None, see: str | None = None
+) -> JSONResponse:
+    """A status and one sentence, and where a page of docs/ says more, its address as `see`."""
     title = http.HTTPStatus(status).phrase
     # A sentence may quote the request, which may hold any character.
-    return JSONResponse(
-        {"title": title, "status": status, "detail": clean_text(sentence)},
-        status,
-        dict(headers or {}),
-        media_type=PROBLEM,
-    )
+    document = {"title": title, "status": status, "detail": clean_text(sentence)}
+    if see is not None:
+        document["see"] = page_address(see)
+    return JSONResponse(document, status, dict(headers or {}), media_type=PROBLEM)
 
 
 def status_of(error: LynceusError) -> tuple[int, dict[str, str]]:
     """The status and the headers for an error of Lynceus."""
     if isinstance(error, HttpError):
         return error.status, error.headers
-    if isinstance(error, DamagedRecordError | OtherRunError):
+    if isinstance(error, DamagedRecordError | OtherRunError | TokenExistsError):
         return 409, {}
-    if isinstance(error, UnknownJobError):
+    if isinstance(error, UnknownJobError | UnknownBudgetError | UnknownTokenError):
         return 404, {}
     if isinstance(error, InfrastructureError):
         return 503, {"Retry-After": "2"}
@@ -85,7 +87,7 @@ def status_of(error: LynceusError) -> tuple[int, dict[str, str]]:
 
 def sentence_for(error: LynceusError, role: Role | None) -> str:
     """The sentence of an error, as a visitor may read it: messages about the storage name its machine and its user."""
-    if isinstance(error, InfrastructureError) and role in (None, Role.NONE):
+    if isinstance(error, InfrastructureError) and role is None:
         return "The storage cannot be reached; try again later."
     return str(error)
 
@@ -98,7 +100,7 @@ def install(app: FastAPI, not_found_page: Callable[[], Response]) -> None:
         status, headers = status_of(error)
         if not isinstance(error, InputError | HttpError | DamagedRecordError):
             _log.warning("%s: %s", _place(request), error)
-        return error_response(status, sentence_for(error, request.state.visitor.role), headers)
+        return error_response(status, sentence_for(error, request.state.visitor.role), headers, error.see)
 
     @app.exception_handler(ClientDisconnect)
     async def client_gone(request: Request, error: ClientDisconnect) -> JSONResponse:
@@ -142,6 +144,8 @@ def _first_mistake(error: RequestValidationError) -> str:
     place = ".".join(str(step) for step in first.get("loc", ()))
     message = str(first.get("msg", "it cannot be read")).removeprefix("Value error, ")
     got = first.get("input")
+    if "token" in first.get("loc", ()):
+        return f"{place}: {message}."  # never quoted: it may be a right one with something more
     if isinstance(got, str | int | float | bool) and not (isinstance(got, float) and not math.isfinite(got)):
         return f"{place}: {message}; the request has {str(to_json(got))[:60]!r}."
     return f"{place}: {message}."

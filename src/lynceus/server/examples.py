@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lynceus.server.job_examples import JOB_EXAMPLES
+from lynceus.server.team_examples import TEAM_EXAMPLES
+from lynceus.version import __version__
 
 _PARAMS = {"threads": 4, "level": 1}
 _TRIAL_ROW = {
@@ -96,15 +98,17 @@ _EXPLANATION = {
 }
 
 EXAMPLES: dict[str, Any] = {
-    "health": {"status": "ok", "version": "0.1.0"},
+    "health": {"status": "ok", "version": __version__},
     "session": {
         "signed_in": True,
+        "role": "runner",
+        "token": "ana",
         "can_read": True,
         "can_write": True,
         "csrf": "5d41402abc4b2a76b9719d911017c592",
         "needs_token": True,
         "writes": True,
-        "version": "0.1.0",
+        "version": __version__,
     },
     "studies": {"v": 2, "kind": "studies", "studies": [_OVERVIEW]},
     "create": {"name": "nightly-sessions", "note": None},
@@ -185,7 +189,9 @@ EXAMPLES: dict[str, Any] = {
         "inputs": [_CHOICE | {"input": {"size": 240000000000.0}, "runtime_interval_s": [480.0, 690.0]}],
     },
     "compare": {"v": 2, "kind": "comparison", "same_objective": True, "sides": [], "parameters": []},
-} | JOB_EXAMPLES
+    **JOB_EXAMPLES,
+    **TEAM_EXAMPLES,
+}
 
 
 def example(operation: str, status: int = 200) -> dict[int | str, dict[str, Any]]:

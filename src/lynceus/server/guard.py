@@ -14,11 +14,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lynceus.errors import LynceusError
-from lynceus.server.access import COOKIE, Access, Role, host_name
+from lynceus.server.access import COOKIE, Access, host_name
 from lynceus.server.errors import HttpError, error_response, sentence_for, status_of
 from lynceus.server.login_limits import LoginLimits
+from lynceus.server.named_tokens import NamedTokens
 from lynceus.server.proxies import TrustedProxies, network_of
+from lynceus.server.route_roles import API, METRICS, READ_METHODS, needed_role
 from lynceus.server.sessions import SignedOut
+from lynceus.storage.access_token import PREFIX, Role, StoredToken
 
 MAX_BODY_BYTES = 2_000_000
 """Largest body of a request; a job file is far smaller."""
@@ -26,11 +29,8 @@ MAX_HEAD_BYTES = 16_000
 """Largest path, query and headers of a request together. The protocol's own limit counts only what arrives in pieces."""
 _MAX_DISCARDED = 8
 """Largest bodies that are read and discarded before the connection is closed."""
-API = "/api/v1"
-_PUBLIC = frozenset({f"{API}/session", f"{API}/health", f"{API}/openapi.json"})
-"""Paths that need no token: signing in, the health check, the description of the API."""
-METRICS = "/metrics"
-_READ_METHODS = ("GET", "HEAD", "OPTIONS")
+CLIENT = "client"
+"""Prefix of the worker names of API clients: they are no processes of this machine, so only heartbeats show that they live."""
 
 HEADERS = {
     "content-security-policy": (
@@ -51,10 +51,36 @@ HEADERS = {
 class Visitor:
     """The sender of a request, as far as it is known."""
 
-    role: Role
+    role: Role | None
+    """None: it may only do what needs no token."""
     address: str
     cookie: str | None = None
     """The session cookie that gave the role; None: a token did, or the request has neither."""
+    token: str | None = None
+    """The name of the token that gave the role; None: it was the read or the write token, or there is none."""
+
+    @property
+    def author(self) -> str:
+        """Who it is: as the worker of its trials, and for the audit.
+
+        >>> Visitor(Role.VIEWER, "10.0.0.7").author, Visitor(Role.VIEWER, "10.0.0.7", token="ana").author
+        ('client 10.0.0.7', 'client 10.0.0.7 (token ana)')
+        """
+        return f"{CLIENT} {self.address}" + ("" if self.token is None else f" (token {self.token})")
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The holder of a right token."""
+
+    role: Role
+    named: StoredToken | None = None
+    """None: it is the read or the write token."""
+
+    @property
+    def name(self) -> str | None:
+        """The name of the token, where it has one."""
+        return None if self.named is None else self.named.token.name
 
 
 @dataclass
@@ -64,6 +90,7 @@ class Guard:
     app: ASGIApp
     access: Access
     signed_out: SignedOut
+    tokens: NamedTokens
     proxies: TrustedProxies
     limits: LoginLimits = field(default_factory=LoginLimits)
     max_body_bytes: int = MAX_BODY_BYTES
@@ -78,7 +105,8 @@ class Guard:
             visitor = await self._admit(scope)
         except LynceusError as refused:
             status, headers = status_of(refused)
-            await error_response(status, sentence_for(refused, None), headers)(scope, receive, send)
+            see = "api.md#access-control" if status in (401, 403, 421) else None
+            await error_response(status, sentence_for(refused, None), headers, see)(scope, receive, send)
             return
         scope.setdefault("state", {})["visitor"] = visitor
         await self._pass_on(scope, receive, send)
@@ -93,42 +121,72 @@ class Guard:
             raise HttpError(
                 421, f"This server does not answer as {name[:100]!r}; start it with --allowed-host to allow that name."
             )
-        visitor = await self._visitor(scope, headers)
-        path, reads = scope["path"], scope["method"] in _READ_METHODS
-        if not reads:
+        needed = needed_role(scope["method"], scope["path"])
+        visitor = await self._visitor(scope, headers, needed)
+        if scope["method"] not in READ_METHODS:
             self._check_origin(scope, headers, visitor)
-        if path in _PUBLIC or not (path.startswith("/api") or path == METRICS):
+        if needed is None:
             return visitor
-        if visitor.role is Role.NONE:
+        if visitor.role is None:
             raise HttpError(
-                401, "A token is needed: send it as 'Authorization: Bearer …'.", {"WWW-Authenticate": "Bearer"}
+                401,
+                f"A token with the role {needed} is needed: send it as 'Authorization: Bearer …'.",
+                {"WWW-Authenticate": "Bearer"},
             )
-        if not reads and visitor.role is not Role.WRITE:
-            raise HttpError(403, self._why_forbidden())
+        if not visitor.role.allows(needed):
+            raise HttpError(403, await self._why_forbidden(visitor, needed))
         return visitor
 
-    def _why_forbidden(self) -> str:
-        if self.access.write_token is None:
-            return "This server is read-only; start it with a write token (LYNCEUS_WRITE_TOKEN) to allow changes."
-        return "This needs the write token: send it as 'Authorization: Bearer …', or sign in with it."
+    async def _why_forbidden(self, visitor: Visitor, needed: Role) -> str:
+        if self.access.write_token is None and not await self.tokens.writers():
+            return (
+                "This server is read-only; start it with a write token (LYNCEUS_WRITE_TOKEN), or make a named one with: "
+                f"lynceus token add NAME --role {needed}."
+            )
+        whose = "you have" if visitor.token is None else f"your token {visitor.token} has"
+        one = "a named token" if self.access.write_token is None else "the write token or a named token"
+        return (
+            f"This needs the role {needed}, and {whose} the role {visitor.role}: send {one} with that role as "
+            "'Authorization: Bearer …', or sign in with it."
+        )
 
-    async def _visitor(self, scope: Scope, headers: Headers) -> Visitor:
+    async def _visitor(self, scope: Scope, headers: Headers, needed: Role | None) -> Visitor:
         """The sender of a request, by token, by session, or anonymous."""
         now = time.time()
         peer = scope["client"][0] if scope.get("client") else "unknown"
         address, scope["scheme"] = self.proxies.sender(peer, scope["scheme"], headers)
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return Visitor(self.check_token(token.strip(), address, now), address)
+            holder = await self.check_token(token.strip(), address, now)
+            return Visitor(holder.role, address, token=holder.name)
         cookie = _cookie(headers)
-        role = None if cookie is None else self.access.session_role(cookie, now)
-        if cookie is None or role is None or (scope["path"].startswith(API) and await self.signed_out.has(cookie)):
-            return Visitor(self.access.anonymous, address)
-        return Visitor(role, address, cookie)
+        if cookie is not None and (needed is not None or scope["path"].startswith(API)):
+            known = await self._session(cookie, now)
+            if known is not None:
+                return Visitor(known.role, address, cookie, known.name)
+        return Visitor(self.access.anonymous, address)
 
-    def check_token(self, token: str, address: str, now: float) -> Role:
-        """The role of a token. A right one is always accepted; after some wrong ones, further wrong ones must wait."""
-        role, source = self.access.role_of(token), network_of(address)
+    async def _session(self, cookie: str, now: float) -> Holder | None:
+        """The holder of the token with which a browser has signed in; None when its session has ended."""
+        if cookie.startswith(PREFIX):
+            named = await self.tokens.of_session(cookie)
+            if named is None:
+                return None
+            self.tokens.mark(named)
+            return Holder(named.token.role, named)
+        role = self.access.session_role(cookie, now)
+        return None if role is None or await self.signed_out.has(cookie) else Holder(role)
+
+    async def check_token(self, token: str, address: str, now: float) -> Holder:
+        """The holder of a token. A right one is always accepted; after some wrong ones, further wrong ones must wait."""
+        role, named, source = self.access.role_of(token), None, network_of(address)
+        if role is None and (named := await self.tokens.find(token)) is not None:
+            role = named.token.role
+            if await self.tokens.expired(named):
+                raise HttpError(
+                    401, f"The token {named.token.name} has expired; ask for a new one.", {"WWW-Authenticate": "Bearer"}
+                )
+            self.tokens.mark(named)
         if role is None:
             if (wait_s := self.limits.wait_s(source, now)) > 0:
                 seconds = math.ceil(wait_s)
@@ -136,10 +194,10 @@ class Guard:
                     429, f"Too many wrong tokens from your address; wait {seconds} s.", {"Retry-After": str(seconds)}
                 )
             self.limits.failed(source, token, now)
-            raise HttpError(401, "The token is wrong.", {"WWW-Authenticate": "Bearer"})
-        if role is Role.WRITE:  # not with the read token, or its owners could guess the write token without any wait
+            raise HttpError(401, "The token is wrong, or was revoked.", {"WWW-Authenticate": "Bearer"})
+        if role is Role.ADMIN:  # not with lesser tokens, or their owners could guess others without any wait
             self.limits.succeeded(source)
-        return role
+        return Holder(role, named)
 
     def _check_origin(self, scope: Scope, headers: Headers, visitor: Visitor) -> None:
         """Refuse changes by a browser that do not come from our own pages (CSRF)."""

@@ -25,9 +25,10 @@ class JobMetrics:
         """All jobs as they are now; one that cannot be read is left out."""
         store, found = JobStore(self.storage), dict[str, tuple[int, JobNumbers]]()
         with self._lock:
-            for head in store.heads():
-                known = self._known.get(head.identity)
+            for name in store.names():
                 try:
+                    head = store.head(name)
+                    known = self._known.get(head.identity)
                     same = known is not None and known[0] == head.sequence
                     numbers = known[1] if same and known is not None else JobNumbers.of(known_job(store, head.name))
                 except LynceusError:

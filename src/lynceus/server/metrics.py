@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -10,11 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from lynceus.analysis.documents.json import Document
 from lynceus.analysis.prometheus import StudyNumbers, is_late
-from lynceus.errors import LynceusError
+from lynceus.errors import InputError, LynceusError
 from lynceus.library.studies import study_line
+from lynceus.storage.serialization import DamagedRecordError
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage
 
+_log = logging.getLogger("lynceus.server")
 _PATIENCE_S = 1.0
 """How long one scrape may work on savings and deadlines, which need the problem and perhaps a model; the rest follows with the next."""
 
@@ -51,13 +54,21 @@ class StudyMetrics:
             records = [record for record in self.storage.studies() if record.damage is None]
             for gone in self._known.keys() - {record.identity for record in records}:
                 del self._known[gone]
-            for record in records:
-                self._update_sums(record)
+            records = [record for record in records if self._readable(record)]
             until = time.monotonic() + patience_s
             for record in sorted(records, key=lambda one: self._known[one.identity].completed):
                 if not self._known[record.identity].complete and time.monotonic() < until:
                     self._complete(record)
             return [self._shown(record) for record in records]
+
+    def _readable(self, record: StudyRecord) -> bool:
+        """Update the sums of a study; False for one with a damaged trial, or that was deleted just now: others are shown all the same."""
+        try:
+            self._update_sums(record)
+        except (InputError, DamagedRecordError) as error:
+            _log.warning("%s has no metrics: %s", record.name, error)
+            return False
+        return True
 
     def _shown(self, record: StudyRecord) -> StudyNumbers:
         name = record.name

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Header, Path, Query
+from fastapi import Header, Path
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from lynceus.space.column import is_storable
+from lynceus.storage.access_token import Role
 from lynceus.storage.sql.notes import MAX_NOTE
 from lynceus.trial.text import clean_line, clean_name, clean_text
 
@@ -77,10 +78,6 @@ IdempotencyKey = Annotated[
         description="a random text, the same whenever this request is repeated; the request takes effect once, on whichever server",
         examples=["8c2f4a1e-9c7e-4f83-a7d0-0d3f5f1f2b61"],
     ),
-]
-Deadline = Annotated[
-    str,
-    Query(min_length=1, max_length=30, description="a duration such as 45m, or seconds", examples=["45m"]),
 ]
 
 
@@ -230,6 +227,9 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
+    see: str | None = Field(
+        default=None, description="the page of the documentation that says more, where there is one"
+    )
 
 
 class AskedTrial(BaseModel):
@@ -306,9 +306,11 @@ class Session(BaseModel):
     """What the browser is allowed to do."""
 
     signed_in: bool
+    role: Role | None = Field(description="null: only what needs no token")
+    token: str | None = Field(description="the name of the token, where it has one")
     can_read: bool
     can_write: bool
     csrf: str | None = Field(description="the value of X-CSRF-Token for changes")
-    needs_token: bool = Field(description="a read token is configured")
-    writes: bool = Field(description="a write token is configured")
+    needs_token: bool = Field(description="reading needs a token")
+    writes: bool = Field(description="there is a token that allows changes")
     version: str

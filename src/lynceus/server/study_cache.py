@@ -33,17 +33,21 @@ class Snapshot(OpenStudyView):
 class _Entry:
     """A study and the latest snapshot of it. Only the thread that holds the lock reads from the storage."""
 
+    _snapshot: Snapshot
+
     def __init__(self, live: OpenStudy, record: StudyRecord) -> None:
         self.live, self.lock = live, threading.Lock()
         self._trail = ProgressTrail(live.study.problem)
         self._take(record)
 
     def at(self, record: StudyRecord) -> Snapshot:
-        """The study as its record says, which is read again only when it has changed."""
+        """The study as its record says, which is read again only when it has changed, or what is left of the budgets that it shares."""
         with self.lock:
             if self.sequence != record.sequence:
                 self.live.study.runs.refresh()
                 self._take(record)
+            elif (shared := self.live.study.journal.shared_budgets()) != self._snapshot.study.record.shared_budgets:
+                self._snapshot = replace(self._snapshot, study=self.live.study.snapshot(shared_budgets=shared))
             return replace(self._snapshot, record=record)
 
     def _take(self, record: StudyRecord) -> None:

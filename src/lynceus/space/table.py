@@ -229,7 +229,7 @@ class Space:
             return 0  # the only possible value
         if value is None:
             raise InputError(
-                f"The configuration lacks the parameter {shown(parameter.name)}: {values_listed(parameter)}."
+                f"The configuration lacks the parameter {shown(parameter.name)}; give one of {values_listed(parameter)}."
             )
         try:
             return parameter.values.index(value)

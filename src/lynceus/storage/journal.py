@@ -5,7 +5,7 @@ Intention comes before action: a run is ordered, launched, kept alive by heartbe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
+from lynceus.trial.shared_budget import SharedBudget
 from lynceus.trial.stop import Stopped
 
 
@@ -33,6 +34,11 @@ class Journal(Records, Protocol):
     An open run is leased to one worker, which renews the lease by heartbeats. Another worker may take the run over when the lease has run
     out; from then on, what the first one writes about it does not count.
     """
+
+    @property
+    def shared_budgets(self) -> Callable[[], tuple[SharedBudget, ...]]:
+        """Reads what is left of the budgets that the study shares with others. Inside `exclusive()` they are held until its end, so that no
+        other study reserves the same money."""
 
     def exclusive(self) -> AbstractContextManager[object]:
         """The study's lock; what is written inside is kept as a whole or not at all. May be nested."""

@@ -14,6 +14,7 @@ from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
+from lynceus.trial.shared_budget import SharedBudget
 from lynceus.trial.stop import Stopped
 
 
@@ -29,6 +30,8 @@ class MemoryJournal:
         self._settled = {seen.order.number for seen in self._observations}
         self._announced: set[str] = set()
         self._stale = False
+        self.shared_budgets: Callable[[], tuple[SharedBudget, ...]] = tuple
+        """Studies share budgets in a storage only."""
         self._make_locks()
         renew_after_fork(self, MemoryJournal._make_locks, lambda journal: journal._lock)
 

@@ -47,6 +47,8 @@ class DamagedJson(str):
 class DamagedRecordError(InfrastructureError):
     """A row of a storage makes no sense; other rows may."""
 
+    see = "durability.md#backups"
+
 
 def storable(value: Any) -> Any:
     r"""A text, or a JSON value with all its texts, without characters that no database can keep.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -27,10 +28,12 @@ from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_money
 from lynceus.space.table import Space
 from lynceus.storage.serialization import check_seed
+from lynceus.storage.user import current_user
 from lynceus.study.recorded import RecordedStudy
 from lynceus.study.study import Study
 from lynceus.study.view import StudyView
-from lynceus.trial.past_job import past_job
+from lynceus.trial.past_job import past_jobs
+from lynceus.trial.shared_budget import Payer
 
 if TYPE_CHECKING:
     from lynceus.storage.sql.storage import Storage
@@ -54,6 +57,8 @@ def create_study(
     metrics: Mapping[str, Mapping[str, str]] | None = None,
     history: Sequence[PastJob | StudyView] = (),
     input: JobInput | Mapping[str, Any] | str | None = None,
+    project: str | None = None,
+    owner: str | None = None,
 ) -> Study:
     """A new study, in memory or in a storage such as `sqlite:///lynceus.db`.
 
@@ -63,13 +68,11 @@ def create_study(
     the first trial. `metrics` declares units, in which limits may be written: `{"p99": {"unit": "ms"}}`. `future` says
     how often the result will be used: `{"runs": 100}` or `{"per_month": 30, "months": 6}`. `history` are earlier studies to learn from,
     also of other spaces (docs/history.md); nothing of them is charged. `input` is what runs read, `"120 GB"` (docs/input-size.md).
+    In a storage, runs draw on the monthly budgets of `project` and `owner` (docs/teams.md); the owner is by default who runs the program.
     """
-    expect(billing, (Billing, NoneType), "billing", "a Billing, for example Billing(boot_s=60),")
-    expect(policy, (str, Policy), "policy", "a name such as 'lynceus', or a Policy,")
-    expect(seed, Integral, "seed", "a whole number such as 7")
-    expect(retry_rules, (RetryRules, NoneType), "retry_rules", "RetryRules")
+    _check_arguments(billing, policy, seed, retry_rules)
     _check_place(study_name, load_if_exists)
-    check_seed(int(seed))
+    payer = _payer(project, owner, stored=storage is not None)
     problem = replace(
         _problem(space, objective, constraints, metrics),
         budget=_budget(budget),
@@ -83,9 +86,27 @@ def create_study(
         return Study(problem, chosen, seed=seed, name=study_name, retry_rules=retry_rules)
     from lynceus.study.stored import open_study  # SQLAlchemy is only loaded by those who need it
 
-    return open_study(
-        storage, study_name, problem, chosen, seed=seed, load_if_exists=load_if_exists, retry_rules=retry_rules
-    )
+    opened = partial(open_study, storage, study_name, load_if_exists=load_if_exists, payer=payer)
+    return opened(problem, chosen, seed=seed, retry_rules=retry_rules)
+
+
+def _check_arguments(billing: object, policy: object, seed: object, retry_rules: object) -> None:
+    expect(billing, (Billing, NoneType), "billing", "a Billing, for example Billing(boot_s=60),")
+    expect(policy, (str, Policy), "policy", "a name such as 'lynceus', or a Policy,")
+    expect(seed, Integral, "seed", "a whole number such as 7")
+    expect(retry_rules, (RetryRules, NoneType), "retry_rules", "RetryRules")
+    check_seed(int(seed))  # type: ignore[call-overload]  # a whole number, as just checked
+
+
+def _payer(project: object, owner: object, *, stored: bool) -> Payer:
+    """Who pays for the study."""
+    for name, given in (("project", project), ("owner", owner)):
+        expect(given, (str, NoneType), name, "a text such as 'forecasts'")
+        if given is not None and not stored:
+            raise InputError(
+                f"{name}: budgets are shared in a storage; give storage='sqlite:///lynceus.db', or leave it out."
+            )
+    return Payer(project, owner or (current_user() if stored else None))  # type: ignore[arg-type]  # checked above
 
 
 def _check_place(study_name: object, load_if_exists: object) -> None:
@@ -134,15 +155,15 @@ def _units(metrics: Mapping[str, Mapping[str, str]] | None) -> dict[str, str]:
 def _with_history(problem: Problem, policy: Policy, history: Sequence[PastJob | StudyView]) -> tuple[Problem, Policy]:
     """The problem with earlier studies, and the policy that learns from them."""
     expect(history, (list, tuple), "history", "a list of studies, for example [lynceus.load_study(…)]")
-    problem = replace(problem, history=tuple(map(_past, history)))
+    problem = replace(problem, history=tuple(one for given in history for one in _past(given)))
     return problem, informed(policy) if can_learn(policy, problem) else policy
 
 
-def _past(given: PastJob | StudyView) -> PastJob:
+def _past(given: PastJob | StudyView) -> tuple[PastJob, ...]:
     expect(given, (PastJob, RecordedStudy), "history: one of them", "a study or a PastJob")
     if isinstance(given, PastJob):
-        return given
-    return past_job(given.name, given.problem, given.observations, f"study {given.name} ({given.record.identity})")
+        return (given,)
+    return past_jobs(given.name, given.problem, given.observations, f"study {given.name} ({given.record.identity})")
 
 
 def _budget(given: float | str | Budget) -> Budget:

@@ -15,19 +15,17 @@ from lynceus.policy.fleet_turn import Turn, expected_saving, next_turn, trial_sc
 from lynceus.policy.future_use import future_use
 from lynceus.policy.informed import can_learn, informed
 from lynceus.policy.orders import ROUNDING
-from lynceus.problem.history import PastJob
+from lynceus.problem.history import FEWEST_RUNS, PastJob
 from lynceus.problem.problem import Problem
 from lynceus.study.run_loop import explore
 from lynceus.study.study import Study
 from lynceus.trial.incumbents import incumbent
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import End, Observation
-from lynceus.trial.past_job import past_job
+from lynceus.trial.past_job import past_jobs
 from lynceus.trial.record import RequestedState
 from lynceus.trial.stop import Stopped, StopReason
 
-_FEWEST = 3
-"""A job with fewer runs teaches the others nothing."""
 _BROKE: Order | Stopped = Stopped(StopReason.BUDGET, "the budget of the fleet is used up")
 _STALE = 6
 """A decision is made anew after so many trials of other jobs, from which it could learn."""
@@ -39,6 +37,8 @@ class FleetJob:
 
     study: Study
     executor: Executor
+    family: str = ""
+    """Jobs of one family learn from each other, jobs of different ones do not."""
 
     @property
     def uses(self) -> float:
@@ -91,7 +91,11 @@ class Fleet:
         while (requested_state is None or requested_state() is RequestedState.RUN) and (
             turn := self.turn()
         ) is not None:
-            self._explore(self.jobs[turn.job], self._decisions[turn.job].study, 1, settled, requested_state)
+            study = self._decisions[turn.job].study
+            started = study.record.started
+            self._explore(self.jobs[turn.job], study, 1, settled, requested_state)
+            if study.record.started == started:  # it was stopped, or its shared budget used, since this was decided
+                self._decisions.pop(turn.job)
         for one in self._decisions.values():
             if isinstance(one.step, Stopped) and one.step.kind not in (StopReason.BUDGET, StopReason.USER):
                 one.study.ask()  # writes down why its search is over; that the fleet's money is gone ends no study
@@ -107,13 +111,15 @@ class Fleet:
                 value = None if best is None else best.value
                 saving = expected_saving(study.problem, decision.step, self.jobs[place].uses, value)
                 scale, trials = trial_scale(study.problem), study.record.started
-                turns.append(Turn(place, decision.step, saving, study.spent_usd, scale, trials))
+                family = self.jobs[place].family
+                turns.append(Turn(place, decision.step, saving, study.spent_usd, scale, trials, family))
         return next_turn(turns)
 
     def _decided(self, place: int) -> _Decision:
         """What a job would do next; kept while nothing has changed that matters much."""
         own = len(self.jobs[place].study.observations)
-        others = sum(len(job.study.observations) for job in self.jobs) - own
+        family = self.jobs[place].family
+        others = sum(len(job.study.observations) for job in self.jobs if job.family == family) - own
         kept, left = self._decisions.get(place), self.left_usd
         if kept is not None and kept.own == own and others - kept.others < _STALE:
             # Money that is gone changes a decision only if it does not suffice any more, or there is more of it again.
@@ -146,14 +152,16 @@ class Fleet:
         )
 
     def _histories(self, place: int) -> list[PastJob]:
-        """The other jobs that have run often enough to be learnt from."""
-        found = []
+        """The relatives that have run often enough to be learnt from."""
+        found: list[PastJob] = []
         for other, job in enumerate(self.jobs):
+            if job.family != self.jobs[place].family:
+                continue
             runs = sum(
                 seen.outcome.end is not End.FAILED and seen.outcome.seconds > 0 for seen in job.study.observations
             )
-            if other != place and runs >= _FEWEST:
-                found.append(past_job(job.study.name, job.study.problem, job.study.observations, "the same fleet"))
+            if other != place and runs >= FEWEST_RUNS:
+                found += past_jobs(job.study.name, job.study.problem, job.study.observations, "the same fleet")
         return found
 
     def _explore(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observations
 from lynceus.trial.record import Record
-from lynceus.trial.stop import Stopped, StopReason
+from lynceus.trial.stop import Stopped
 
 
 class RecordedStudy:
@@ -43,7 +43,7 @@ class RecordedStudy:
     def over(self) -> bool:
         """Whether the search ended by itself, and no trial is open or queued: neither paused nor stopped by the user."""
         record = self.record
-        ended = record.stopped is not None and record.stopped.kind not in (StopReason.PAUSED, StopReason.USER)
+        ended = record.stopped is not None and record.stopped.study_state == "FINISHED"
         return ended and not record.open_runs and not record.queue
 
     @property

@@ -21,6 +21,8 @@ from lynceus.trial.record import OpenRun, RequestedState
 class TakenOverError(InputError):
     """Another worker looks after a run by now: what this one says about it does not count."""
 
+    see = "durability.md#leases"
+
 
 class StudyRuns:
     """What workers do with the runs of one study."""

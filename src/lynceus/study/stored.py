@@ -13,8 +13,10 @@ from lynceus.policy.retries import RetryRules
 from lynceus.problem.problem import Problem
 from lynceus.storage.problem_record import problem_record
 from lynceus.storage.sql.storage import Storage, StudyExistsError, fingerprint
+from lynceus.storage.user import current_user
 from lynceus.study.study import Study
 from lynceus.trial.limit_change import original_problem
+from lynceus.trial.shared_budget import Payer
 
 
 def open_study(
@@ -27,6 +29,7 @@ def open_study(
     document: Mapping[str, Any] | None = None,
     load_if_exists: bool = False,
     retry_rules: RetryRules | None = None,
+    payer: Payer | None = None,
 ) -> Study:
     """A new study in a storage, or with `load_if_exists` the one of that name, if it is about the same problem."""
     expect(storage, (str, Storage), "storage", "an address such as 'sqlite:///lynceus.db', or a Storage,")
@@ -42,6 +45,8 @@ def open_study(
             fingerprint=fingerprint(problem),
             policy=describe(policy),
             seed=seed,
+            payer=payer,
+            by=current_user(),
         )
     except StudyExistsError:
         if not load_if_exists:

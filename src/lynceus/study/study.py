@@ -24,8 +24,9 @@ from lynceus.study.view import StudyView
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import FailureReason, overruns
 from lynceus.trial.record import Record, RequestedState
+from lynceus.trial.shared_budget import SharedBudget
 from lynceus.trial.stop import Stopped, StopReason
-from lynceus.trial.trial import Trial, TrialState, measured, told_outcome
+from lynceus.trial.trial import Trial, TrialState, run_measured, told_outcome
 
 
 class Study(StudyView):
@@ -90,17 +91,23 @@ class Study(StudyView):
         """Why the study ended, or why it waits for open trials; None while it goes on."""
         return self.record.stopped or self._waiting
 
-    def snapshot(self) -> StudyView:
-        """The study as it is now, for readers: it never changes, and several threads may look at it."""
+    def snapshot(self, *, shared_budgets: tuple[SharedBudget, ...] | None = None) -> StudyView:
+        """The study as it is now, for readers: it never changes, and several threads may look at it.
+
+        The budgets that it shares are read from the storage. A reader that wants no decision gives `()`, and needs no storage.
+        """
         return StudyView(
             self.problem,
             self.policy,
-            self.record,
+            self._budgeted_record() if shared_budgets is None else replace(self.record, shared_budgets=shared_budgets),
             seed=self.seed,
             name=self.name,
             retry_rules=self.retry_rules,
             elapsed_s=self._elapsed(),
         )
+
+    def _budgeted_record(self) -> Record:
+        return replace(self.record, shared_budgets=self._journal.shared_budgets())
 
     def _elapsed(self) -> float:
         return self._clock.now() - self._began
@@ -236,11 +243,12 @@ class Study(StudyView):
     def optimize(self, objective: Callable[[Trial], float | Mapping[str, float]], n_trials: int | None = None) -> None:
         """Ask, call, tell until the study ends. `objective` returns seconds, or a mapping with `runtime` and metrics.
 
-        It must itself respect `trial.timeout`; a run that reports the timeout or more counts as stopped by it.
+        It must itself respect `trial.timeout`; a run that reports the timeout or more counts as stopped by it, and so does a command
+        that `subprocess.run(…, timeout=trial.timeout)` ended.
         """
         done = 0
         while (n_trials is None or done < n_trials) and (trial := self.ask()) is not None:
-            runtime, state, metrics = measured(trial, objective(trial))
+            runtime, state, metrics = run_measured(trial, objective)
             self.tell(trial, runtime=runtime, state=state, metrics=metrics)
             done += 1
 

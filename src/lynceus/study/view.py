@@ -115,11 +115,15 @@ class StudyView(RecordedStudy):
             self.problem,
             self.policy if policy is None else policy,
             self.retry_rules,
-            self.record,
+            self._budgeted_record(),
             seed=self.seed,
             elapsed_s=self._elapsed(),
             slots=slots,
         )
+
+    def _budgeted_record(self) -> Record:
+        """The record with the budgets that the study shares, as they are when it decides."""
+        return self.record
 
     def _elapsed(self) -> float:
         """Seconds since the study began, for records that do not count the time worked."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lynceus.problem.job_input import JobInput
+from lynceus.trial.nan_equality import NanEquality
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,12 @@ class Purpose(enum.StrEnum):
     """Another trial measured it, on the same deployment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+UNORDERED = (Purpose.IMPORT, Purpose.SHARED)
+"""Purposes of runs that a study knows without having ordered them: they count against no number of trials."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan(NanEquality):
     """What a chooser wants to run, and the numbers behind it."""
 
     row: int

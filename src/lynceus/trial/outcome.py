@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from lynceus.problem.units import format_duration, format_money
+from lynceus.trial.nan_equality import NanEquality
 from lynceus.trial.order import Order
 from lynceus.trial.usage import Usage
 
@@ -136,8 +137,8 @@ def _finished_late(order: Order, outcome: Outcome) -> bool:
     return outcome.end is End.FINISHED and outcome.seconds > order.timeout_s * (1 + _ROUNDING)
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingTarget:
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingTarget(NanEquality):
     """What the model learns from a run."""
 
     seconds: float

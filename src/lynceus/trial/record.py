@@ -6,8 +6,9 @@ import enum
 from dataclasses import dataclass
 
 from lynceus.trial.limit_change import LimitChange
-from lynceus.trial.order import Order, Purpose
+from lynceus.trial.order import UNORDERED, Order
 from lynceus.trial.outcome import Observations
+from lynceus.trial.shared_budget import SharedBudget
 from lynceus.trial.stop import Stopped
 
 
@@ -68,6 +69,8 @@ class Record:
     """Every change of the constraints since the study began, oldest first."""
     active_s: float | None = None
     """Seconds in which workers worked on the study, pauses left out; None: the study's own clock tells."""
+    shared_budgets: tuple[SharedBudget, ...] = ()
+    """Those of its project and its owner, as they were when a decision was to be made."""
 
     @property
     def pending(self) -> tuple[Order, ...]:
@@ -82,8 +85,7 @@ class Record:
     @property
     def ordered(self) -> int:
         """Runs that the study ordered, settled and open: they count against the trials of the budget, imported and shared ones do not."""
-        unordered = (Purpose.IMPORT, Purpose.SHARED)
-        return self.started - sum(seen.order.plan.purpose in unordered for seen in self.observations)
+        return self.started - sum(seen.order.plan.purpose in UNORDERED for seen in self.observations)
 
     @property
     def spent_usd(self) -> float:

@@ -18,6 +18,13 @@ class StopReason(enum.StrEnum):
     """The user ended it."""
     PAUSED = "paused"
     """Too many runs in a row failed: look at them before more money is spent."""
+    SHARED_BUDGET = "shared budget"
+    """The money of its project or its owner is used up for this month."""
+
+    @property
+    def pauses(self) -> bool:
+        """Whether the search goes on by itself once somebody has resumed it: it has neither ended nor been stopped."""
+        return self in (StopReason.PAUSED, StopReason.SHARED_BUDGET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,4 +38,6 @@ class Stopped:
     @property
     def study_state(self) -> str:
         """The state of a study that stopped for this reason: `PAUSED`, `STOPPED` (by the user) or `FINISHED`."""
-        return {StopReason.PAUSED: "PAUSED", StopReason.USER: "STOPPED"}.get(self.kind, "FINISHED")
+        if self.kind.pauses:
+            return "PAUSED"
+        return "STOPPED" if self.kind is StopReason.USER else "FINISHED"

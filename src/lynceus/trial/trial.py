@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -165,6 +167,20 @@ def told_outcome(
     )
     reported, pairs = checked_metrics(metrics, order.number), checked_progress(progress, order.number)
     return Outcome(ENDS[state], seconds, usd, reported, pairs, blame, clean_line(detail))
+
+
+def run_measured(
+    trial: Trial, run: Callable[[Trial], float | Mapping[str, float]]
+) -> tuple[float, TrialState, dict[str, float]]:
+    """Run a trial by a function; a command that `subprocess` ended at the trial's timeout counts as stopped by it."""
+    started = time.monotonic()
+    try:
+        return measured(trial, run(trial))
+    except subprocess.TimeoutExpired as error:
+        # The error may name what was left of the timeout when the wait began.
+        if trial.timeout is None or max(error.timeout, time.monotonic() - started) < trial.timeout:
+            raise
+        return trial.timeout, TrialState.TIMEOUT, {}
 
 
 def measured(trial: Trial, result: float | Mapping[str, float]) -> tuple[float, TrialState, dict[str, float]]:

@@ -320,3 +320,16 @@ def test_a_study_from_python_is_listed_with_its_best(tmp_path: Path) -> None:
         [line] = studies_document(storage)["studies"]
     assert line["best_value"] == pytest.approx(study.best_value)
     assert (line["saving"], line["note"]) == (None, None)
+
+
+def test_further_rows_of_a_trial_do_not_count_against_the_trials_of_the_budget() -> None:
+    space = lynceus.Space.build([lynceus.Ordinal("clients", [1, 2, 4])], price=1.0)
+    study = lynceus.create_study(
+        space=space, objective="maximize throughput", budget=lynceus.Budget(trials=2), policy="sweep"
+    )
+    trial = study.ask()
+    assert trial is not None
+    further = {f"throughput@clients={value}": 5.0 for value in (1, 2, 4) if value != trial.params["clients"]}
+    study.tell(trial, runtime=10.0, metrics={"throughput": 4.0, **further})
+    head = study_document(StudyContext(study))["head"]
+    assert (head["trials"], head["counted_trials"], head["budget_trials"]) == (3, 1, 2)

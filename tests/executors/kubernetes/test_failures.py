@@ -1,19 +1,22 @@
 """What Kubernetes does to trials, and what Lynceus makes of it."""
 
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from kubernetes_bench import FakeKubernetes, checked, fake_kubernetes
+from kubernetes_bench import FakeKubernetes, fake_kubernetes
 from lynceus.errors import InputError
+from lynceus.executors.kubernetes.client import KubernetesClient
 from lynceus.executors.kubernetes.executor import KubernetesExecutor
 from lynceus.executors.kubernetes.options import KubernetesOptions, requested
 from lynceus.executors.plugin import ExecutorContext
 from lynceus.executors.resources import Resources
+from lynceus.executors.supervisor import files
 from lynceus.testing.executor_harness import ExecutorHarness
 from lynceus.trial.outcome import End, FailureReason
 
@@ -165,10 +168,25 @@ def test_run_directories_must_lie_on_a_volume(tmp_path: Path) -> None:
         one.make(one.problem(), one.job("true"), tmp_path / "runs")
 
 
-def test_the_manifests_of_the_server_are_objects_of_kubernetes() -> None:
-    """Every document of deploy/kubernetes survives the official client's models."""
-    path = Path(__file__).parents[3] / "deploy" / "kubernetes" / "lynceus.yaml"
-    documents = list(yaml.safe_load_all(path.read_text()))
-    assert len(documents) == 10
-    for one in documents:
-        checked(one, f"V1{one['kind']}")
+def test_a_job_that_kubernetes_has_removed_was_not_deleted_by_a_user(cluster: FakeKubernetes, tmp_path: Path) -> None:
+    """Lynceus was away for longer than `keep` after the run ended: the trial is tried again."""
+    one = harness(tmp_path, keep=60.0)
+    with one.executor(one.job(WAITS)) as executor:
+        ticket = executor.launch(one.request())
+        one.wait_for_file(executor, ticket, "ready")
+    ((name, pod),) = cluster.pods.items()
+    cluster.delete(name)
+    assert pod.ended.wait(30.0)
+    alive, long_ago = Path(ticket, files.ALIVE), time.time() - 120.0
+    os.utime(alive, (long_ago, long_ago))
+    with one.executor(one.job(WAITS)) as executor:
+        outcome = one.wait(executor, ticket)
+    assert (outcome.end, outcome.reason) == (End.FAILED, FailureReason.INFRA)
+
+
+def test_a_damaged_kubeconfig_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").write_text("clusters: [a\n b: {")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    options = KubernetesOptions.model_validate({"image": "job:1", "volumes": [{"path": "/runs", "claim": "runs"}]})
+    with pytest.raises(InputError, match=r"^executor: the kubeconfig is not valid YAML; [^\n]+\.$"):
+        KubernetesClient(options).jobs()

@@ -55,6 +55,7 @@ def test_a_trial_whose_node_dies_is_charged_and_retried_on_another_node(tmp_path
     # The same configuration again on the other node, then the rest of the space.
     assert [seen.row for seen in others].count(first.row) == 1
     assert End.FAILED not in {seen.outcome.end for seen in others}
+    assert all(seen.outcome.usage is not None and seen.outcome.usage.peak_memory_bytes > 0 for seen in others)
     assert (tmp_path / "log").read_text().split() == [str(seen.order.number) for seen in study.observations]
 
 

@@ -1,5 +1,8 @@
-"""Limits of accounts and QOS, enforced by a real slurmdbd: the message is clear, waiting where that helps, no run is lost."""
+"""A real slurmdbd: limits of accounts and QOS, with clear messages and waiting where that helps, and what killed jobs used."""
 
+import contextlib
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +19,7 @@ from lynceus.executors.slurm.options import SlurmOptions
 from lynceus.executors.supervisor import files
 from lynceus.trial.outcome import End, FailureReason
 from slurm_accounting import missing, slurm_with_accounts
-from slurm_bench import SlurmBench
+from slurm_bench import SlurmBench, processes_of
 
 pytestmark = pytest.mark.slow
 
@@ -123,3 +126,25 @@ def test_a_job_that_is_too_large_for_its_account_is_cancelled(runs: MakeRuns) ->
     outcome = one.wait(one.launch())
     assert (outcome.end, outcome.reason, outcome.charged_usd) == (End.FAILED, FailureReason.JOB, 0.0)
     assert "the job can never start (Slurm's reason: QOSMaxCpuPerJobLimit)" in outcome.detail
+
+
+HUNGRY = (
+    'python3 -c \'import pathlib, time; held = b"x" * (200 << 20); time.sleep(3); '
+    'pathlib.Path("ready").touch(); time.sleep(1000)\''
+)
+
+
+def test_a_run_whose_supervisor_was_killed_has_the_usage_that_slurm_measured(runs: MakeRuns, tmp_path: Path) -> None:
+    one = runs(HUNGRY)
+    ticket = one.launch()
+    eventually((tmp_path / "ready").exists)
+    note = files.read_json(f"{ticket}/slurm.json")
+    assert note is not None
+    for process in processes_of(note["job"], with_slurm=False):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    outcome = one.wait(ticket)
+    assert (outcome.end, outcome.reason) == (End.FAILED, FailureReason.INFRA), outcome
+    assert outcome.usage is not None
+    assert 200 << 20 <= outcome.usage.peak_memory_bytes <= 400 << 20
+    assert 0.0 <= outcome.usage.cpu_s <= 10.0

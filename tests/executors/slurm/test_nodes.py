@@ -20,7 +20,7 @@ from lynceus.problem.billing import Billing
 from lynceus.problem.problem import Problem
 from lynceus.testing.executor_harness import ExecutorHarness
 from lynceus.trial.outcome import End, FailureReason
-from slurm_bench import SlurmBench
+from slurm_bench import SlurmBench, processes_of
 
 _ODD_PYTHON = """#!{python}
 import os, runpy, sys, time
@@ -88,7 +88,7 @@ def test_a_node_that_is_gone_with_all_its_processes(slurm: SlurmBench, tmp_path:
             time.sleep(2.0)
             job = slurm.command("squeue", "--noheader", "--format=%i").strip()
             slurm.stop_node("fast2", signal.SIGKILL)
-            for pid in _processes_of(job):
+            for pid in processes_of(job):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             lasted = time.monotonic() - began
@@ -101,19 +101,6 @@ def test_a_node_that_is_gone_with_all_its_processes(slurm: SlurmBench, tmp_path:
         slurm.start_node("fast2")
         slurm.command("scontrol", "update", "nodename=fast2", "state=resume", check=False)
         slurm.wait_until_idle()
-
-
-def _processes_of(job: str) -> list[int]:
-    """The processes of a job, with those of Slurm that look after it."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            environ, line = (path / "environ").read_bytes().split(b"\0"), (path / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if f"SLURM_JOB_ID={job}".encode() in environ or f"slurmstepd: [{job}.".encode() in line:
-            found.append(int(path.name))
-    return found
 
 
 def test_slurm_stopped_a_run_that_its_supervisor_could_not_stop(tmp_path: Path) -> None:

@@ -23,6 +23,11 @@ HANGING = (
     "Reports.add_output = lambda *_: time.sleep(1000); "
 )
 """The supervisor waits for ever as soon as the job prints something."""
+STOPPED_AT_ONCE = (
+    "import os, signal; from lynceus.executors.supervisor.run import Run; start = Run._start; "
+    "Run._start = lambda *given: (start(*given), os.kill(os.getpid(), signal.SIGSTOP))[0]; "
+)
+"""The supervisor is stopped as soon as the job has started."""
 SUPERVISE = (
     "import sys; "
     "from lynceus.executors.supervisor.supervise import supervise as s; s(sys.argv[1], {'PATH': '/bin:/usr/bin'}, [])"
@@ -83,6 +88,21 @@ def test_a_stopped_supervisor_is_woken_at_the_timeout(tmp_path: Path) -> None:
     assert (record["end"], record["metrics"]) == ("capped", {"x": 1.0})
     assert record["seconds"] > 1.0
     assert "after its timeout, because its supervisor" in record["detail"]
+
+
+def test_a_supervisor_that_is_stopped_when_the_job_starts_does_not_delay_the_timeout(tmp_path: Path) -> None:
+    record = Supervised(tmp_path, "touch ready; sleep 1000", cap_s=1.0, before=IMPATIENT + STOPPED_AT_ONCE).outcome()
+    assert record["end"] == "capped"
+    assert record["seconds"] > 1.0
+
+
+def test_a_supervisor_that_is_stopped_when_the_job_starts_does_not_lengthen_its_time(tmp_path: Path) -> None:
+    script = "sleep 0.3; date +%s.%N > done; touch ready"
+    run = Supervised(tmp_path, script, before=PATIENT + STOPPED_AT_ONCE)
+    time.sleep(1.5)
+    record = run.outcome()
+    assert record["end"] == "finished"
+    assert record["seconds"] < float((tmp_path / "done").read_text()) - record["began_s"] + 1.2
 
 
 def test_a_supervisor_that_hangs_does_not_delay_the_timeout(tmp_path: Path) -> None:

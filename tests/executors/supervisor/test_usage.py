@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from local_runs import Bench
+from local_runs import MakeBench, python
 from lynceus.executors.supervisor.usage import processes_bytes
 from lynceus.storage.serialization import outcome_of, outcome_record
 from lynceus.trial.outcome import End
 from lynceus.trial.usage import Usage
 
-MakeBench = Callable[..., Bench]
 MEGABYTE = 10**6
-
-
-def python(code: str) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-S", "-c", code)
 
 
 def test_memory_of_one_process_is_measured(bench: MakeBench) -> None:

@@ -100,6 +100,10 @@ def test_a_good_document_is_read(tmp_path):
             "job.yaml:4: invalid YAML: the indentation differs from the lines before; align all fields of a section.",
         ),
         (
+            "name: a\nspace:\n  m [1, 2]\n  n: [3]",
+            "job.yaml:4: invalid YAML: the line before has no colon; write 'm: …'.",
+        ),
+        (
             "name: a\n  space: b",
             "job.yaml:2: invalid YAML: the indentation differs from the lines before; align all fields of a section.",
         ),

@@ -49,9 +49,40 @@ def test_a_run_has_the_adopted_configuration_and_is_recorded_once(job: Recurring
     (run,) = job.runs
     assert (run, run.price_usd_per_hour) == (done.run, 3600.0)
     assert run.cost_usd == pytest.approx(run.seconds)
-    again = execute(job, input="2 GB", run_id="a")
+    notes: list[str] = []
+    again = execute(job, input="2 GB", run_id="a", watcher=Watcher(note=notes.append))
     assert again.run.seconds == run.seconds, "the same id is the same run, and is not run again"
+    assert notes == ["nightly: run a finished before; a run id is not run again."]
     assert job.runs == (run,)
+
+
+def test_no_host_repeats_what_another_one_ran(
+    job: RecurringJob, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a task that a scheduler tries again elsewhere, nor a run whose directory was removed since."""
+    monkeypatch.setattr(execution, "_KEPT_RUNS", 1)
+    first = job.execute(task="report")
+    job.execute(task="another"), job.execute(task="third")
+    runs = job.runs
+    assert job.execute(task="report") == first
+    (tmp_path / ".lynceus").rename(tmp_path / "other-host")
+    monkeypatch.setenv("LYNCEUS_HOME", str(tmp_path / "other-home"))
+    other = RecurringJob("nightly", url)
+    assert other.execute(task="report") == first
+    done = execute(other, run_id="third")
+    assert (done.recorded, done.run, done.config.params) == (True, runs[2], {"n": 1, "pause": 0})
+    assert not (tmp_path / ".lynceus").exists(), "nothing was started"
+    assert job.runs == runs
+
+
+def test_what_never_started_may_be_repeated(job: RecurringJob) -> None:
+    job.record(0.0, run_id="a", state="FAIL", reason="infra")
+    notes: list[str] = []
+    done = execute(job, run_id="a", watcher=Watcher(note=notes.append))
+    assert (done.run.run_id, done.run.end) == ("a-again", End.FINISHED)
+    assert notes == ["nightly: run a was recorded, but never started; the adopted version runs now."]
+    assert execute(job, run_id="a").run == done.run
+    assert [run.run_id for run in job.runs] == ["a", "a-again"]
 
 
 def test_arguments_need_a_run_in_list_form(url: str, tmp_path: Path) -> None:
@@ -79,6 +110,8 @@ def test_a_canary_is_stopped_at_its_cap_and_the_adopted_version_runs(
     assert (run.run_id, run.canary, run.end, run.version) == ("a-again", False, End.FINISHED, 1)
     assert (done.run, notes) == (run, ["nightly: the canary was stopped at its timeout; the adopted version runs now."])
     assert job.history.open_canary is None
+    assert job.execute(task="a") == run, "the task is done, although its canary was stopped"
+    assert len(job.runs) == 2
 
 
 def test_the_user_can_end_a_run(job: RecurringJob) -> None:
@@ -148,3 +181,22 @@ def test_the_environment_is_that_of_the_caller(job: RecurringJob, monkeypatch: p
     monkeypatch.setitem(os.environ, "LYNCEUS_INPUT_SIZE", "7")
     execute(job, input="3 GB", watcher=Watcher(output=lambda stream, text: printed.append(text)))
     assert " 3000000000 n=1" in "".join(printed)
+
+
+def test_a_run_that_could_not_be_recorded_does_not_start(job: RecurringJob, tmp_path: Path) -> None:
+    for run_id in ("x" * 200, "a\nb", ""):
+        with pytest.raises(InputError, match=r"run id .*: give 1 to 200 printable characters"):
+            execute(job, run_id=run_id)
+    with pytest.raises(InputError, match="run id"):
+        job.config(run_id="x" * 201)
+    assert not (tmp_path / ".lynceus").exists()
+
+
+def test_schedulers_may_have_long_names(job: RecurringJob) -> None:
+    """Airflow's names of a DAG, a task and a DAG run have up to 250 characters each."""
+    task = "reports/" + "nightly_" * 40 + "/scheduled__2026-11-18T02:00:00+00:00"
+    run = job.execute(task=task)
+    assert job.execute(task=task) == run
+    other = job.execute(task=task + "x")
+    assert (other.run_id != run.run_id, job.runs) == (True, (run, other))
+    assert len(execution.task_run_id(job, "x" * 150)) == 150

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,13 @@ import pytest
 import lynceus
 from lynceus.errors import InputError
 from lynceus.library.recurring import steering
+from lynceus.library.recurring.host_state import HostRun
 from lynceus.library.recurring.recurring_job import RecurringJob, adopt_job
 from lynceus.problem.problem import Problem
 from lynceus.recurring.action import Action, ActionKind, Effect
-from lynceus.recurring.record import Basis, JobRecord
+from lynceus.recurring.record import Basis, JobRecord, ProductionRun
 from lynceus.recurring.settings import Mode
+from lynceus.storage.job_serialization import run_record
 from lynceus.storage.sql.storage import Storage
 from lynceus.trial.outcome import End, FailureReason
 from sample_jobs import search
@@ -116,6 +119,10 @@ def test_what_cannot_be_adopted_is_refused(storage: Storage, given: dict[str, An
         ({"runtime": 0}, "runtime is 0, but a finished run takes time"),
         ({"runtime": "soon"}, "runtime is 'soon'"),
         ({"runtime": math.nan}, "runtime is nan"),
+        ({"runtime": 1e-300}, "runtime is 1e-300, but a finished run takes time"),
+        ({"runtime": 60, "input": 1e-320}, "input: size is '1e-320'; give an amount such as 120 GB"),
+        ({"runtime": 60, "input": 10**400}, "input: size is '10*'; give an amount such as 120 GB"),
+        ({"runtime": 60, "ended_s": 1e11}, "ended is 100000000000.0, which is more than a day ahead"),
         ({"runtime": 60, "cost": "-1"}, "cost is '-1', but an amount of at least 0"),
         ({"runtime": 60, "input": "0 GB"}, "input: size is '0 GB'; give an amount such as 120 GB"),
         ({"runtime": 60, "input": "many"}, "input: size is 'many'; give an amount such as 120 GB"),
@@ -221,3 +228,51 @@ def test_versions_can_be_rolled_back(job: RecurringJob) -> None:
     with pytest.raises(InputError, match="has version 1 in production already"):
         job.rollback(1)
     assert job.rollback() == 2, "back and forth"
+
+
+def test_runs_wait_while_the_storage_cannot_be_opened(
+    job: RecurringJob, url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk that is not mounted, or tables of another version, refuse no run: nothing is set aside."""
+    host = RecurringJob("nightly", url)
+    host.config()
+    assert host.host is not None
+    run = ProductionRun("a", 1, 300.0, 1_795_000_000.0)
+    host.host.keep_run("nightly", HostRun("a", run_record(run), ended=True))
+    job.store.storage.close()
+    (tmp_path / "lynceus.db").rename(tmp_path / "elsewhere.db")
+    with pytest.raises(InputError, match="there is no such file"):
+        RecurringJob("nightly", url).record("5m", run_id="b")
+    assert (host.waiting, caplog.text) == (1, "")
+    (tmp_path / "elsewhere.db").rename(tmp_path / "lynceus.db")
+    back = RecurringJob("nightly", url)
+    assert back.record("5m", run_id="b")
+    assert ([one.run_id for one in back.runs], back.waiting) == (["a", "b"], 0)
+
+
+def test_a_canary_lives_until_its_timeout_without_a_sign_of_life(tmp_path: Path, decides: Any) -> None:
+    """A scheduler that runs the job itself says nothing until it reports. Its run is the canary's, however late the report is."""
+    time_s = [1_795_000_000.0]
+    with Storage(f"sqlite:///{tmp_path}/s.db", now=lambda: time_s[0]) as storage:
+        search(storage)
+        job = adopt_job("nightly", source="search", params={"nodes": 4}, storage=storage)
+        job.set(mode=Mode.APPLY, allowance_usd=20.0)
+        decides(replace(CANARY, timeout_s=7200.0))
+        assert job.config(run_id="a").canary
+        time_s[0] += 7200.0 + 600.0
+        assert not job.config(run_id="b").canary
+        assert job.history.open_canary is not None
+        time_s[0] += 600.0
+        job.config(run_id="c")
+        assert (job.history.open_canary, job.history.changes[-1].kind) == (None, "lost")
+        assert job.record("2h", run_id="a")
+        (run,) = job.runs
+        assert (run.version, run.canary, run.instead_usd, run.timeout_s) == (2, True, 0.5, 7200.0)
+        assert run.cost_usd == pytest.approx(2 * 0.6 * 2)
+
+
+def test_a_recorded_run_starts_no_canary(job: RecurringJob, decides: Any) -> None:
+    job.record("20m", run_id="a")
+    decides(CANARY)
+    assert not job.config(run_id="a").canary
+    assert job.config(run_id="b").canary

@@ -11,7 +11,7 @@ import pytest
 
 from lynceus.errors import StorageOutageError
 from lynceus.library.recurring import steering
-from lynceus.library.recurring.execution import execute
+from lynceus.library.recurring.execution import FailedRunError, execute
 from lynceus.library.recurring.recurring_job import RecurringJob, adopt_job
 from lynceus.recurring.action import Action, ActionKind
 from lynceus.storage.sql.storage import Storage
@@ -66,6 +66,27 @@ def test_a_host_goes_on_without_the_storage_and_reconciles(
     assert [(run.run_id, run.version, run.size) for run in host.runs] == [("a", 1, 1e9), ("b", 1, 1e9), ("c", 2, None)]
     assert host.runs[1].cost_usd == pytest.approx(300.0)
     assert (host.waiting, host.config().version) == (0, 2)
+
+
+def test_a_task_that_failed_is_tried_again_while_the_storage_is_away(
+    database: Server, address: str, tmp_path: Path
+) -> None:
+    (tmp_path / "job.yaml").write_text(
+        JOB.replace("[echo, '${n}']", "[sh, -c, 'echo $1 >> tries; exit 1', job, '${n}']")
+    )
+    adopt_job("nightly", source=str(tmp_path / "job.yaml"), params={"n": 1}, storage=address, by="ana")
+    database.kill()
+    try:
+        host = RecurringJob("nightly", address)
+        for _ in range(2):
+            with pytest.raises(FailedRunError, match="exit code 1"):
+                host.execute(task="report")
+    finally:
+        database.start()
+    assert (tmp_path / "tries").read_text() == "1\n1\n"
+    back = RecurringJob("nightly", address)
+    back.deliver()
+    assert [run.run_id for run in back.runs] == ["report", "report-2"]
 
 
 def test_a_kept_run_that_contradicts_the_storage_is_set_aside(

@@ -13,6 +13,7 @@ from lynceus.models.gaussian_process import GaussianProcess
 from lynceus.models.joint_trees import JointTrees
 from lynceus.models.state import State
 from lynceus.models.trees import Trees
+from lynceus.policy.answer import BestPredicted
 from lynceus.policy.designs import Amount
 from lynceus.policy.planners.data_fraction import AtEveryShare, CheckAnswer, OnShares
 from lynceus.policy.planners.information import InformationPlanner
@@ -212,6 +213,42 @@ def test_the_recommendation_is_checked_on_all_data_once() -> None:
     later = State.present(problem, job.finished([plan.row, *samples]))
     again = check(later, model, 0)
     assert again is None or again.row != plan.row, "a configuration is checked once"
+
+
+def test_once_the_answer_has_run_a_likely_better_row_is_checked() -> None:
+    """One check that misses the limit makes the model unsure of all rows, so that none is an answer; checks go on all the same."""
+    job, problem = declared("all", "full")
+    full = row_shares(problem) == 1.0
+    samples = np.flatnonzero(~full)[:12].tolist()
+    poor = min(np.flatnonzero(full).tolist(), key=lambda row: job.measured.metrics["accuracy"][row])
+    state = State.present(problem, job.finished([poor, *samples]))
+    model, nobody = Fabolas(care=1), BestPredicted(confidence=1.1)
+    assert nobody(state, model, 0) is None
+    plan = CheckAnswer(every=4, answer=nobody)(state, model, 0)
+    prediction = model(state, 0)
+    assert plan is not None
+    assert plan.row != poor
+    assert full[plan.row]
+    assert prediction.feasible(problem)[0][plan.row] >= 0.5
+    likely = full & state.open & (prediction.feasible(problem)[0] >= 0.5)
+    assert plan.row == min(np.flatnonzero(likely), key=lambda row: prediction.objective(problem)[0][row])
+    assert CheckAnswer(every=4, answer=nobody, likely=1.0)(state, model, 0) is None
+    unchecked = State.present(problem, job.finished(samples))
+    assert CheckAnswer(every=4, answer=nobody)(unchecked, model, 0) is None, "the first check is one of an answer"
+
+
+def test_a_check_that_cannot_win_is_not_made() -> None:
+    job, problem = declared("all", "full")
+    full = row_shares(problem) == 1.0
+    samples = np.flatnonzero(~full)[:12].tolist()
+    model, check = Fabolas(care=1), CheckAnswer(every=4, answer=BestPredicted(confidence=1.1))
+    accuracy = job.measured.metrics["accuracy"]
+    kept = [row for row in np.flatnonzero(full).tolist() if job.measured.seconds[row] <= 300]
+    best = max(kept, key=lambda row: accuracy[row])
+    state = State.present(problem, job.finished([best, *samples]))
+    value = model(state, 0).objective(problem)[0][full & state.open]
+    assert (value > -accuracy[best]).all()
+    assert check(state, model, 0) is None
 
 
 def test_without_runs_on_all_data_nothing_is_checked() -> None:

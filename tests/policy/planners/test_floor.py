@@ -1,6 +1,6 @@
 """A search under a floor costs at most (1 + factor) times as much as a sweep, plus the grant, however wrong its chooser is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from deciding import decide
 from lynceus.models.state import State
+from lynceus.policy.designs import Amount, CheapFirst
 from lynceus.policy.next_step import observe
 from lynceus.policy.planners.floor import NotFarBehind, passed_usd
-from lynceus.policy.planners.simple import ByPrice
+from lynceus.policy.planners.simple import ByPrice, FirstOf
 from lynceus.policy.policy import Policy
 from lynceus.policy.presets import preset
 from lynceus.policy.timeouts.by_name import TIMEOUTS
+from lynceus.policy.timeouts.rules import IncumbentTimeout
 from lynceus.problem.objective import Constraint
 from lynceus.problem.problem import Problem
 from lynceus.space.parameter import Integer
@@ -64,7 +66,8 @@ def test_no_chooser_spends_more_than_the_bound(data: st.DataObject) -> None:
     times = data.draw(st.lists(st.floats(1.0, 2000.0), min_size=size, max_size=size), label="seconds")
     wrong = tuple(data.draw(st.permutations(range(size)), label="order"))
     factor = data.draw(st.sampled_from([0.0, 1.0, 3.0]), label="factor")
-    grant = data.draw(st.sampled_from([0.0, 2.0, 8.0]), label="grant")
+    longer = data.draw(st.booleans(), label="the first run may take twice the deadline")
+    grant = data.draw(st.sampled_from([2.0, 8.0] if longer else [0.0, 2.0, 8.0]), label="grant")
     deadline = data.draw(st.sampled_from([50.0, 500.0, 3000.0]), label="deadline")
     seconds = np.array(times)
     problem = Problem(
@@ -75,7 +78,11 @@ def test_no_chooser_spends_more_than_the_bound(data: st.DataObject) -> None:
         return
     best = int(np.argmin(cost))
     sweep = search(problem, policy_of(ByPrice()), seconds)
-    bounded = search(problem, policy_of(NotFarBehind(Stubborn(wrong), factor, grant)), seconds)
+    policy = policy_of(NotFarBehind(Stubborn(wrong), factor, grant))
+    if longer:
+        start, rule = CheapFirst(Amount(count=1), pool=None), IncumbentTimeout(first_runs_too=True, overtime=2.0)
+        policy = replace(policy, choose=FirstOf((start, policy.choose)), timeout=replace(policy.timeout, rule=rule))
+    bounded = search(problem, policy, seconds)
     cheapest = problem.billing.charge(deadline, float(problem.price[0]))
     assert until(bounded, best) <= (1 + factor) * until(sweep, best) * (1 + 1e-9) + grant * cheapest
 

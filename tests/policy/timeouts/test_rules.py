@@ -15,8 +15,8 @@ from lynceus.policy.timeouts.timeout import Timeout
 from lynceus.problem.billing import Billing
 from lynceus.testing.job import SmallJob, small_job
 from lynceus.testing.timeouts import check_timeout
-from lynceus.trial.order import Plan
-from lynceus.trial.outcome import End
+from lynceus.trial.order import Order, Plan, Purpose
+from lynceus.trial.outcome import End, Observation, Outcome, TrainingTarget
 from strategies import jobs
 
 
@@ -144,3 +144,31 @@ def test_only_the_very_first_run_may_take_longer_than_the_deadline() -> None:
         assert rule(later, plan(other)) == plain(later, plan(other))
     with pytest.raises(ValueError, match="give 1 or more"):
         IncumbentTimeout(overtime=0.5)
+
+
+def test_a_suggestion_of_earlier_jobs_does_not_take_the_place_of_the_first_run() -> None:
+    """It must keep the deadline, as it promises; the first run after it may be late, unless the suggestion has kept the limits."""
+    job = small_job("runtime <= 30m")
+    rule = IncumbentTimeout(first_runs_too=True, overtime=1.25)
+    suggested = Plan(0, "suggested", purpose=Purpose.HISTORY)
+    assert rule(State.present(job.problem, ()), suggested) == 30 * 60
+    for end, seconds, allowed_s in ((End.TIMEOUT, 1800.0, 1.25 * 1800), (End.FINISHED, 600.0, 1800.0)):
+        order, target = Order(0, 0, 1800.0, 1.0, suggested), TrainingTarget(seconds, censored=end is End.TIMEOUT)
+        later = State.present(job.problem, (Observation(order, Outcome(end, seconds, 0.1), target),))
+        timeout_s = rule(later, plan(1))
+        assert timeout_s == allowed_s if end is End.TIMEOUT else timeout_s <= allowed_s
+
+
+def test_the_first_run_goes_on_beyond_the_deadline_only_where_that_is_cheap_beside_an_average_run() -> None:
+    job = small_job("runtime <= 30m")
+    price, first = job.problem.price, State.present(job.problem, ())
+    average = np.exp(np.log(price).mean())
+    rule = IncumbentTimeout(first_runs_too=True, overtime=2.0, overtime_share=0.5)
+    for row in range(len(price)):
+        timeout_s = rule(first, plan(row))
+        # Whatever the run costs beyond the deadline, it is at most half of what an average one costs until then.
+        assert 30 * 60 <= timeout_s <= 2 * 30 * 60
+        assert timeout_s == 30 * 60 or timeout_s * price[row] <= 0.5 * average * 30 * 60 * (1 + 1e-9)
+    assert rule(first, plan(int(price.argmax()))) == 30 * 60
+    with pytest.raises(ValueError, match="give 0 or more"):
+        IncumbentTimeout(overtime_share=-1.0)

@@ -131,7 +131,7 @@ def test_a_wrong_token_is_refused_and_sign_in_does_not_redirect_elsewhere(open_p
     page = open_page("/login?next=https://example.org/")
     page.get_by_label("token").fill("not-the-token-at-all")
     page.get_by_role("button", name="Sign in").click()
-    page.get_by_text("This token is wrong.").wait_for()
+    page.get_by_text("The token is wrong, or was revoked.").wait_for()
     assert [one for one in open_page.problems if "401" in one], "the server refused it"  # type: ignore[attr-defined]
     open_page.problems.clear()  # type: ignore[attr-defined]
     page.get_by_label("token").fill(str(site.server.token))

@@ -12,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+import lynceus
 from browsers import CHROMIUM, MISSING, PATIENCE_S, drawn, until
 from dashboards import WRITE, Dashboard, served
 from lynceus.storage.sql.storage import Storage
@@ -205,3 +206,37 @@ def test_an_infeasible_study_says_which_limit_fails(browser: Browser, tmp_path: 
         assert why["advice"][1:] in shown
         assert "time <= 2m" in page.locator("#answer .limit h3").all_inner_texts()[0]
         page.close()
+
+
+def test_what_earlier_jobs_and_other_inputs_say_fits_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    """The weights of earlier jobs, what they saved, and the predicted curve over the size of the input."""
+    space = lynceus.Space.build([lynceus.Ordinal("nodes", [1, 2, 4, 8, 16])], price="0.36 * nodes")
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    past: list[lynceus.Study] = []
+    for name, size in (("sessions-50gb", 50), ("sessions-100gb", 100)):
+        study = lynceus.create_study(
+            space=space,
+            constraints=["runtime <= 20m"],
+            study_name=name,
+            storage=storage,
+            input=f"{size} GB",
+            history=past,
+        )
+        study.add_trials([({"nodes": nodes}, 30 + 18 * size / nodes, {}) for nodes in (1, 2, 4, 8)])
+        past.append(study)
+    with served(storage, tmp_path) as server:
+        for width in (1280, 390):
+            page = browser.new_page(viewport={"width": width, "height": 844})
+            page.goto(f"{server.url}/studies/sessions-100gb")
+            page.get_by_role("heading", name="Earlier jobs").wait_for()
+            assert "sessions-50gb" in page.locator("#why").inner_text()
+            card = page.locator("#input-sizes")
+            card.scroll_into_view_if_needed()
+            card.locator("svg[role=img]").wait_for()
+            found = server.get("studies/sessions-100gb/insight").json["over_input_size"]
+            assert card.locator(".layers .mark").count() == len(found) > 5
+            assert card.locator("path.line").count() >= 3, "the curve and both ends of its interval"
+            card.get_by_text("Show as a table").click()
+            assert found[0]["input_text"] in card.locator("tbody").inner_text()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.close()

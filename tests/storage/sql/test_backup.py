@@ -14,20 +14,23 @@ from sqlalchemy import MetaData, insert, select
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.jobfile.prepared_study import prepare_file
 from lynceus.library.open_study import create_or_open
+from lynceus.storage.access_token import Role
 from lynceus.storage.sql import migrate
 from lynceus.storage.sql.address import parse_address
 from lynceus.storage.sql.backup import back_up, restore
 from lynceus.storage.sql.engine import open_engine
 from lynceus.storage.sql.storage import Storage, upgrade
+from lynceus.storage.sql.tokens import TokenStore
 from sample_studies import drive, job_file
 
 EARLIER = [f"{number:04d}" for number in range(1, int(migrate.HEAD))]
 
 
 def filled(url: str, folder: Path, trials: int = 6) -> None:
-    """A storage with a study that has finished, stopped and failed trials."""
+    """A storage with a study that has finished, stopped and failed trials, and a token."""
     one = create_or_open(prepare_file(job_file(folder, "nightly")), url)
     drive(one, trials)
+    TokenStore(one.storage).add("airflow", Role.RUNNER, by="ana", lasts_s=3600.0)
     one.storage.close()
 
 
@@ -87,7 +90,8 @@ def test_a_storage_of_every_earlier_version_is_backed_up_and_upgraded(version: s
         tables.reflect(connection)
         for table in tables.sorted_tables:
             if table.name in rows and rows[table.name] and table.name != "alembic_version":
-                kept = [{key: row[key] for key in row if key in table.columns} for row in rows[table.name]]
+                given = set(table.columns.keys()) - ({"id"} if table.name == "audit" else set())  # the next id is free
+                kept = [{key: row[key] for key in row if key in given} for row in rows[table.name]]
                 connection.execute(insert(table), kept)
     engine.dispose()
     copy = tmp_path / "copy.db"
@@ -96,6 +100,9 @@ def test_a_storage_of_every_earlier_version_is_backed_up_and_upgraded(version: s
     for address in (url, f"sqlite:///{copy}"):
         assert upgrade(address) == (version, migrate.HEAD)
         assert answers(address) == answers(now)
+        with Storage(address, create=False) as storage:  # tables that came later are there, and empty
+            assert TokenStore(storage).all() == ()
+            assert TokenStore(storage).add("ana", Role.RUNNER, by="boss")[0].role is Role.RUNNER
 
 
 def test_a_backup_while_others_write_is_one_moment(url: str, tmp_path: Path) -> None:
@@ -173,3 +180,18 @@ def test_only_one_of_two_backups_gets_the_name(tmp_path: Path) -> None:
     for one in both:
         one.join()
     assert sorted(text == migrate.HEAD for text in ended) == [False, True]
+
+
+def test_a_backup_needs_no_links(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAT and shares of Windows have none; a file that is there is not replaced there either."""
+
+    def link(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    filled(url, tmp_path, trials=2)
+    monkeypatch.setattr("os.link", link)
+    back_up(url, tmp_path / "copy.db")
+    assert contents(f"sqlite:///{tmp_path}/copy.db") == contents(url)
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InputError, match="the file exists already"):
+        back_up(url, tmp_path / "copy.db")

@@ -77,7 +77,7 @@ def test_a_damaged_study_is_shown_as_damaged(two: Storage) -> None:
         assert "study 'hurt' in storage" in str(records["hurt"].damage)
         with pytest.raises(InfrastructureError, match=r"study 'hurt' in storage .* is damaged"):
             two.load_study("hurt")
-        note = overview_or_note(two, records["hurt"]).note
+        note = overview_or_note(two, records["hurt"], ()).note
         assert note is not None
         assert "is damaged" in note
         assert len(studies_document(two)["studies"]) == 2

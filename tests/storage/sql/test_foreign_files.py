@@ -73,7 +73,7 @@ def test_a_database_of_another_program_with_similar_tables(tmp_path: Path) -> No
 def test_a_storage_of_a_newer_version(tmp_path: Path) -> None:
     Storage(f"sqlite:///{tmp_path}/s.db").close()
     make(tmp_path, "UPDATE alembic_version SET version_num = '9999'")
-    refused(tmp_path, r"version 9999, newer than this program's 0006; use the version of Lynceus that wrote it")
+    refused(tmp_path, r"version 9999, newer than this program's 0008; use the version of Lynceus that wrote it")
     make(tmp_path, "UPDATE alembic_version SET version_num = 'abc123'")
     refused(tmp_path, "version abc123, newer than this program's")
 

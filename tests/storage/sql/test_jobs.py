@@ -18,6 +18,7 @@ from lynceus.storage.sql.address import parse_address
 from lynceus.storage.sql.engine import open_engine
 from lynceus.storage.sql.job_writer import JobChangedError, OtherRunError
 from lynceus.storage.sql.jobs import JobExistsError, JobStore
+from lynceus.storage.sql.rename import rename_study
 from lynceus.storage.sql.storage import Storage, upgrade
 from lynceus.trial.outcome import End, FailureReason
 
@@ -220,3 +221,22 @@ def test_a_storage_of_the_last_version_is_upgraded_and_keeps_its_studies(url: st
     with Storage(url) as storage:
         assert [one.name for one in storage.studies()] == ["old"]
         assert JobStore(storage).heads() == []
+
+
+def test_a_job_knows_its_studies_by_their_new_names(store: JobStore) -> None:
+    """Otherwise it would forget what they told it, or learn from a study that gets the old name."""
+    with store.changing("nightly") as job:
+        job.set_document({"job": {"name": "nightly"}}, ["search", "second"])
+    store.create("other", {}, FIRST, studies=["second"])
+    before = {one.name: one.sequence for one in store.heads()}
+    for name in ("search", "search-2"):
+        storage_study(store.storage, name)
+    rename_study(store.storage, "search", "first")
+    assert [store.load(one).studies for one in ("nightly", "other")] == [("first", "second"), ("second",)]
+    after = {one.name: one.sequence for one in store.heads()}
+    assert (after["nightly"] > before["nightly"], after["other"]) == (True, before["other"])
+
+
+def storage_study(storage: Storage, name: str) -> None:
+    """A study of which only the name matters."""
+    storage.create_study(name, document={}, fingerprint="", policy={})

@@ -29,8 +29,8 @@ def test_study_names_are_unique(storage: Storage) -> None:
     create_study(storage)
     with pytest.raises(InputError, match=r"'nightly' exists already .* lynceus resume nightly"):
         create_study(storage)
-    with pytest.raises(InputError, match=r"'weekly' is not in .* known are: nightly"):
-        storage.load_study("weekly")
+    with pytest.raises(InputError, match=r"'nightli' is not in .* known are: nightly.*Did you mean 'nightly'\?"):
+        storage.load_study("nightli")
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "x" * 201, "a\0b"])
@@ -92,7 +92,7 @@ def test_an_older_storage_must_be_upgraded_and_keeps_its_data(url: str) -> None:
                 " VALUES ('old', 'i', 0, '{}', 'f', '{}', 0, 0, 0, 'run', 0, 0, 0, 0)"
             )
         )
-    with pytest.raises(InputError, match=r"version 0001, this program needs 0006; run: lynceus storage upgrade\."):
+    with pytest.raises(InputError, match=r"version 0001, this program needs 0008; run: lynceus storage upgrade\."):
         Storage(url)
     assert upgrade(url) == ("0001", migrate.HEAD)
     assert upgrade(url) == (migrate.HEAD, migrate.HEAD)
@@ -108,7 +108,7 @@ def test_a_newer_storage_is_rejected(url: str) -> None:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     for open_storage in (Storage, upgrade):
         with pytest.raises(
-            InputError, match=r"version 9999, newer than this program's 0006; use the version of Lynceus"
+            InputError, match=r"version 9999, newer than this program's 0008; use the version of Lynceus"
         ):
             open_storage(url)
     engine.dispose()

@@ -28,9 +28,13 @@ T = TypeVar("T")
 class UnreachableError(InfrastructureError):
     """The API server does not answer, or not sensibly."""
 
+    see = "kubernetes.md"
+
 
 class RefusedError(InfrastructureError):
     """The API server refused for now; a later attempt may succeed."""
+
+    see = "kubernetes.md"
 
 
 class KubernetesClient:
@@ -104,12 +108,17 @@ class KubernetesClient:
         """The official client, configured from inside a pod or from the kubeconfig."""
         if self._api is None:
             from kubernetes import client, config
+            from yaml import YAMLError
 
             settings = client.Configuration()
             try:
                 config.load_kube_config(
                     os.environ.get("KUBECONFIG"), context=self._options.context, client_configuration=settings
                 )
+            except YAMLError:
+                raise InputError(
+                    "executor: the kubeconfig is not valid YAML; mend it, or set KUBECONFIG to another one."
+                ) from None
             except config.ConfigException as outside:
                 try:
                     config.load_incluster_config(client_configuration=settings)

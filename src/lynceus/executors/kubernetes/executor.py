@@ -26,6 +26,7 @@ from lynceus.executors.kubernetes.objects import (
 from lynceus.executors.kubernetes.options import KubernetesOptions, check_options, requested, selected_nodes
 from lynceus.executors.placeholders import row_values
 from lynceus.executors.plugin import ExecutorContext, Plugin
+from lynceus.executors.polling import PolledAnswer, RetryPauses
 from lynceus.executors.resources import Resources
 from lynceus.executors.supervisor import files
 from lynceus.executors.supervisor.bundle import write_runner
@@ -39,8 +40,6 @@ _FILE_SYSTEM_DELAY_S = 3.0
 """How long after a Job's end its outcome may still be on its way through a network file system."""
 _CANCEL_S = 30.0
 """A supervisor that has not stopped its run this long after the grace period is ended by Kubernetes."""
-_FIRST_RETRY_S, _SLOWEST_RETRY_S = 1.0, 30.0
-_SLOWEST_PROBE_S = 8.0
 
 
 class KubernetesExecutor:
@@ -52,12 +51,8 @@ class KubernetesExecutor:
         check_options(options, self._problem.space)
         _check_root(self._root, options)
         self._client = KubernetesClient(options)
-        self._seen: tuple[dict[str, KubeJob], dict[str, KubePod]] | None = None
-        """The last answer of the API server; None if it did not answer."""
-        self._asked_s = -float("inf")
-        self._pause_s = 0.0
-        self._retry: dict[str, tuple[float, float]] = {}
-        """Ticket → when to try again, and how long to wait after that."""
+        self._seen = PolledAnswer(self._look, options.poll, (UnreachableError, RefusedError, InputError))
+        self._pauses = RetryPauses()
         self._ended_s: dict[str, float] = {}
         """Ticket → when its Job was first seen to have ended."""
         self._cancelled_s: dict[str, float] = {}
@@ -88,7 +83,8 @@ class KubernetesExecutor:
         if record is None:
             return None
         Path(ticket, ENVIRONMENT).unlink(missing_ok=True)
-        for kept in (self._retry, self._ended_s, self._cancelled_s):
+        self._pauses.forget(ticket)
+        for kept in (self._ended_s, self._cancelled_s):
             kept.pop(ticket, None)
         return runs.to_outcome(self._problem, request, record)
 
@@ -96,7 +92,8 @@ class KubernetesExecutor:
         """Ask the supervisor to stop the run, or not to start it; `collect` deletes a Job whose pod has not started."""
         with contextlib.suppress(FileNotFoundError):
             Path(ticket, files.CANCEL).touch()
-            self._asked_s = -float("inf") if self._pause_s == 0.0 else self._asked_s
+            if self._seen.is_answering:
+                self._seen.expire()
 
     def owned_resources(self) -> list[OwnedResource]:
         """Jobs that have not ended, of every study, and run directories below the root."""
@@ -107,7 +104,7 @@ class KubernetesExecutor:
         """Delete a Job with its pods, or a directory."""
         if resource.kind is ResourceKind.JOB:
             self._client.delete(resource.name)
-            self._asked_s = -float("inf")
+            self._seen.expire()
         else:
             runs.remove_local(resource)
 
@@ -127,17 +124,15 @@ class KubernetesExecutor:
         except OSError as error:
             raise InfrastructureError(f"the run directory {ticket} cannot be written: {error.strerror}") from error
         except (RefusedError, UnreachableError) as error:
-            slowest_s = _SLOWEST_RETRY_S if isinstance(error, RefusedError) else _SLOWEST_PROBE_S
-            wait_s = min(2 * self._retry.get(ticket, (0.0, _FIRST_RETRY_S / 2))[1], slowest_s)
-            self._retry[ticket] = (time.monotonic() + wait_s, wait_s)
+            self._pauses.failed(ticket, answered=isinstance(error, RefusedError))
             _write_note(ticket, {**note, "since_s": note.get("since_s", time.time()), "trouble": str(error)})
             return
         except InputError:
             Path(ticket, ENVIRONMENT).unlink(missing_ok=True)
             raise
         _write_note(ticket, {"created": True, "created_s": time.time()})
-        self._retry.pop(ticket, None)
-        self._asked_s = -float("inf")
+        self._pauses.forget(ticket)
+        self._seen.expire()
 
     def _create_later(self, ticket: str, note: dict[str, Any]) -> OutcomeRecord | None:
         """Try again when it is time. Returns an outcome if the run was cancelled, or if `patience` is exhausted."""
@@ -149,7 +144,7 @@ class KubernetesExecutor:
             return runs.settle(
                 ticket, not_started(f"not started: {note.get('trouble', 'its Job could not be created')}")
             )
-        if time.monotonic() >= self._retry.get(ticket, (0.0, 0.0))[0]:
+        if self._pauses.is_due(ticket):
             try:
                 self._create(ticket)
             except InputError as error:
@@ -158,7 +153,7 @@ class KubernetesExecutor:
 
     def _is_absent(self, ticket: str) -> bool:
         """Whether the API server says that a run has no Job; a Job that it has after all is noted."""
-        seen = self._look()
+        seen = self._seen.get()
         if seen is None:
             return False
         if job_name(runs.read_request(ticket)) in seen[0]:
@@ -185,7 +180,7 @@ class KubernetesExecutor:
         note = _read_note(ticket)
         if not note.get("created") and record is None:
             return self._create_later(ticket, note)
-        seen = self._look()
+        seen = self._seen.get()
         if seen is None:
             return None  # the API server is down; the run continues without it
         name = job_name(request)
@@ -230,13 +225,15 @@ class KubernetesExecutor:
     def _delete(self, name: str) -> None:
         with contextlib.suppress(UnreachableError, RefusedError):
             self._client.delete(name)
-            self._asked_s = -float("inf")
+            self._seen.expire()
 
     def _settle(
         self, ticket: str, request: dict[str, Any], note: dict[str, Any], job: KubeJob | None, pod: KubePod | None
     ) -> OutcomeRecord:
         """Record what Kubernetes says about a run whose supervisor recorded nothing, or not the cause."""
         reason, sentence = why_ended(job, pod, ticket, self._options.python)
+        if job is None and self._is_forgotten(ticket):
+            reason, sentence = "infra", "its Job ended without an outcome, and Kubernetes no longer keeps why"
         record = read_outcome(ticket)
         if record is not None:
             if record.get("outside"):
@@ -260,16 +257,16 @@ class KubernetesExecutor:
             return runs.settle(ticket, timed_out(max(seconds, request["cap_s"] or 0.0)))
         return runs.settle(ticket, failed(sentence, reason=why, seconds=seconds))
 
-    def _look(self) -> tuple[dict[str, KubeJob], dict[str, KubePod]] | None:
-        """Jobs and pods, asked for at most every `poll` seconds, and less often while the API server does not answer."""
-        if time.monotonic() - self._asked_s >= self._options.poll:
-            try:
-                self._seen, self._pause_s = (self._client.jobs(), self._client.pods()), 0.0
-                self._asked_s = time.monotonic()
-            except (UnreachableError, RefusedError, InputError):
-                self._seen, self._pause_s = None, min(2 * self._pause_s + _FIRST_RETRY_S, _SLOWEST_PROBE_S)
-                self._asked_s = time.monotonic() + self._pause_s
-        return self._seen
+    def _is_forgotten(self, ticket: str) -> bool:
+        """Whether a run ended so long ago that Kubernetes has removed its Job: nobody has deleted it then."""
+        try:
+            last_s = os.path.getmtime(os.path.join(ticket, files.ALIVE))
+        except OSError:  # it has not begun
+            return False
+        return time.time() - last_s > self._options.keep
+
+    def _look(self) -> tuple[dict[str, KubeJob], dict[str, KubePod]]:
+        return self._client.jobs(), self._client.pods()
 
 
 def _check_root(root: Path, options: KubernetesOptions) -> None:

@@ -177,7 +177,6 @@ class KubePod:
     exit_code: int
     disruption: str
     """Why Kubernetes itself ends it, such as PreemptionByScheduler; empty if it does not."""
-    scheduled: bool
 
 
 def job_of(found: Any) -> KubeJob:
@@ -218,7 +217,6 @@ def pod_of(found: Any) -> KubePod:
         (ended.reason or "") if ended else "",
         int(ended.exit_code) if ended else 0,
         (disruption.reason or DISRUPTED) if disruption is not None and disruption.status == "True" else "",
-        bool(found.spec.node_name),
     )
 
 

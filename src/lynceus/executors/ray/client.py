@@ -38,6 +38,8 @@ _CLOSE_S = 3.0
 class DriverUnavailableError(InfrastructureError):
     """The cluster cannot be asked now."""
 
+    see = "ray.md#troubleshooting"
+
 
 class DriverClient:
     """The connection to one cluster; has at most one driver process at a time."""

@@ -29,6 +29,8 @@ _CLOSE_S = 3.0
 class SkyError(InfrastructureError):
     """An error that SkyPilot raised, or the end of its process."""
 
+    see = "skypilot.md#troubleshooting"
+
     def __init__(self, kinds: list[str], text: str) -> None:
         super().__init__(text)
         self.kinds, self.text = kinds, text

@@ -63,6 +63,8 @@ RARELY_STARTS = frozenset({"PartitionConfig"})
 class RefusedError(InfrastructureError):
     """The controller refused for now; a later attempt may succeed."""
 
+    see = "slurm.md#troubleshooting"
+
 
 @dataclass(frozen=True, slots=True)
 class SlurmJob:

@@ -31,6 +31,8 @@ _NOT_PASSED_ON = frozenset({"SBATCH_EXPORT", "SBATCH_WAIT", "SBATCH_ARRAY_INX"})
 class UnreachableError(InfrastructureError):
     """The controller did not answer, or not in a way that can be read; it may or may not have carried the request out."""
 
+    see = "slurm.md#troubleshooting"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -13,15 +13,15 @@ from lynceus.errors import InputError
 from lynceus.executors import run_directory as runs
 from lynceus.executors.interface import Outage, OwnedResource, Request, ResourceKind
 from lynceus.executors.plugin import ExecutorContext, Plugin
+from lynceus.executors.polling import PolledAnswer
 from lynceus.executors.resources import Resources
+from lynceus.executors.slurm.accounting import ask_account
 from lynceus.executors.slurm.client import PATIENT_S, RARELY_STARTS, SlurmClient, SlurmJob
 from lynceus.executors.slurm.command import UnreachableError
-from lynceus.executors.slurm.job_states import add_cause, outcome_from_state, why_never
+from lynceus.executors.slurm.job_states import add_cause, outcome_from_state, remembered, why_never
 from lynceus.executors.slurm.options import SlurmOptions, check_options
-from lynceus.executors.slurm.scripts import ENVIRONMENT, owned_job
+from lynceus.executors.slurm.scripts import ENVIRONMENT, job_name, owned_job
 from lynceus.executors.slurm.submission import (
-    FIRST_RETRY_S,
-    SLOWEST_PROBE_S,
     Submission,
     has_started,
     is_job_of,
@@ -34,7 +34,7 @@ from lynceus.executors.supervisor.status import last_heartbeat_s, read_outcome
 from lynceus.trial.outcome import Outcome
 
 _FILE_SYSTEM_DELAY_S = 3.0
-"""How long after a job's end its outcome may still be on its way through a network file system."""
+"""How long after a job's end its outcome may still be on its way through a network file system, and its account to slurmdbd."""
 _CANCEL_S = 30.0
 """A supervisor that has not stopped its run this long after the grace period is cancelled by Slurm."""
 _RARELY_STARTS_S = 60.0
@@ -52,15 +52,11 @@ class SlurmExecutor:
         check_options(self._options, self._problem.space)
         self._client = SlurmClient()
         self._submission = Submission(context, self._options, self._client)
-        self._jobs: dict[str, SlurmJob] | None = None
-        """The controller's last answer; None if it did not answer."""
-        self._asked_s = -float("inf")
+        self._jobs = PolledAnswer(self._client.jobs, self._options.poll, UnreachableError)
         self._ended_s: dict[str, float] = {}
         """Ticket → when its job was first seen to have ended."""
         self._heartbeats: dict[str, tuple[float, float]] = {}
         """Ticket → the last heartbeat of a job that the controller no longer knows, and when it was first seen."""
-        self._pause_s = 0.0
-        """How long to leave a controller alone that did not answer."""
         self._cancelled_s: dict[str, float] = {}
         """Ticket → when we first saw that its run is cancelled, by our own clock: that of the disk may be another one."""
 
@@ -80,7 +76,7 @@ class SlurmExecutor:
         ticket = str(directory)
         if not read_note(ticket).get("job") and not has_started(ticket):
             self._submission.attempt(ticket)
-            self._asked_s = -float("inf")
+            self._jobs.expire()
         return ticket
 
     def collect(self, ticket: str) -> Outcome | None:
@@ -101,7 +97,7 @@ class SlurmExecutor:
         note = read_note(ticket)
         if "job" not in note:
             return self._submission.retry(ticket)
-        known = self._known_jobs()
+        known = self._jobs.get(at_once=self._client.is_asking)
         if known is None:
             return None  # the controller is down; the run continues without it
         job = known.get(note["job"])
@@ -117,7 +113,8 @@ class SlurmExecutor:
             with contextlib.suppress(OSError):
                 # Changing the directory makes network file systems refresh their view of it.
                 write_note(ticket, {**note, "over": job.state})
-        if record is None and time.monotonic() - self._ended_s[ticket] < _FILE_SYSTEM_DELAY_S:
+        measured = record is not None and "usage" in record
+        if not measured and time.monotonic() - self._ended_s[ticket] < _FILE_SYSTEM_DELAY_S:
             return None
         if record is None and job.state in _UNCERTAIN and self._is_alive(ticket):
             return None  # a controller that lost its state, or a second job in place of a forgotten one
@@ -162,12 +159,15 @@ class SlurmExecutor:
     def _settle(self, ticket: str, request: dict[str, Any], note: dict[str, Any], job: SlurmJob) -> OutcomeRecord:
         """Record what Slurm says about a run whose supervisor recorded nothing, or not the cause."""
         record = read_outcome(ticket)
+        measured = record is not None and "usage" in record
+        account = None if measured or not has_started(ticket) else ask_account(job.number, job_name(request))
+        job = job if account is None else remembered(job, account)
         if record is not None:
-            record = add_cause(record, job) if record.get("outside") else record
+            record = add_cause(record, job, account) if record.get("outside") else record
             files.write_atomically(os.path.join(ticket, files.OUTCOME), record)
             return record
         exit_code = 0 if job.state == "UNKNOWN" else self._client.exit_code(job.number)
-        record = outcome_from_state(job, request, ticket, exit_code)
+        record = outcome_from_state(job, request, ticket, exit_code, account)
         cancelled = os.path.exists(os.path.join(ticket, files.CANCEL))
         if "ending" in note and not has_started(ticket):
             record = not_started(note["ending"][1], reason=note["ending"][0])
@@ -183,12 +183,12 @@ class SlurmExecutor:
         with contextlib.suppress(FileNotFoundError):
             Path(ticket, files.CANCEL).touch()
             if not self._client.is_asking:
-                self._asked_s = -float("inf")
+                self._jobs.expire()
 
     def _cancel_job(self, number: str, *, pending_only: bool = False) -> None:
         with contextlib.suppress(UnreachableError):
             self._client.cancel(number, pending_only=pending_only)
-            self._asked_s = -float("inf")
+            self._jobs.expire()
 
     def owned_resources(self) -> list[OwnedResource]:
         """Pending and running jobs of every study, and run directories below the root."""
@@ -200,20 +200,9 @@ class SlurmExecutor:
         """Cancel a job, or delete a directory."""
         if resource.kind is ResourceKind.JOB:
             self._client.cancel(resource.name, wait_s=PATIENT_S)
-            self._asked_s = -float("inf")
+            self._jobs.expire()
         else:
             runs.remove_local(resource)
-
-    def _known_jobs(self) -> dict[str, SlurmJob] | None:
-        """The controller's answer, requested at most every `poll` seconds, and less often while it does not answer."""
-        if self._client.is_asking or time.monotonic() - self._asked_s >= self._options.poll:
-            try:
-                self._jobs, self._pause_s = self._client.jobs(), 0.0
-                self._asked_s = time.monotonic()
-            except UnreachableError:
-                self._jobs, self._pause_s = None, min(2 * self._pause_s + FIRST_RETRY_S, SLOWEST_PROBE_S)
-                self._asked_s = time.monotonic() + self._pause_s
-        return self._jobs
 
 
 def _make(context: ExecutorContext, options: SlurmOptions) -> SlurmExecutor:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
+from lynceus.executors.slurm.accounting import JobAccount
 from lynceus.executors.slurm.client import SlurmJob
 from lynceus.executors.slurm.scripts import time_limit
 from lynceus.executors.supervisor import files
@@ -28,20 +30,36 @@ _FAILURES: dict[str, tuple[Reason, str]] = {
 """State → reason and sentence."""
 
 
-def outcome_from_state(job: SlurmJob, request: dict[str, Any], ticket: str, exit_code: int) -> OutcomeRecord:
+def remembered(job: SlurmJob, account: JobAccount) -> SlurmJob:
+    """A job that the controller no longer knows, with the state in its account, if that says why it ended."""
+    if job.state != "UNKNOWN" or account.state not in (*_FAILURES, "TIMEOUT"):
+        return job
+    return replace(job, state=account.state, nodes=account.nodes)
+
+
+def outcome_from_state(
+    job: SlurmJob, request: dict[str, Any], ticket: str, exit_code: int, account: JobAccount | None = None
+) -> OutcomeRecord:
     """How a run ended that left no outcome."""
     started = files.read_json(os.path.join(ticket, files.STARTED))
     seconds = 0.0 if started is None else last_heartbeat_s(ticket, started)
     node = job.nodes or "no node"
     if job.state == "TIMEOUT" and started is not None and request["cap_s"] is not None:
         # Its supervisor could not stop it, so it ran until Slurm did.
-        return timed_out(max(seconds, 60.0 * time_limit(request["cap_s"], request["grace_s"])))
+        ran_s = max(seconds, 60.0 * time_limit(request["cap_s"], request["grace_s"]))
+        return _with_usage(timed_out(ran_s), account)
     if job.state in _FAILURES:
         reason, sentence = _FAILURES[job.state]
         detail = sentence.format(node=node, seconds=seconds, job=job.number)
     else:
         reason, detail = "infra", _why_without_outcome(job, node, ticket, exit_code, has_started=started is not None)
-    return not_started(detail, reason=reason) if started is None else failed(detail, reason=reason, seconds=seconds)
+    if started is None:
+        return not_started(detail, reason=reason)
+    return _with_usage(failed(detail, reason=reason, seconds=seconds), account)
+
+
+def _with_usage(record: OutcomeRecord, account: JobAccount | None) -> OutcomeRecord:
+    return record if account is None or account.usage is None else {**record, "usage": account.usage}
 
 
 def _why_without_outcome(job: SlurmJob, node: str, ticket: str, exit_code: int, *, has_started: bool) -> str:
@@ -56,8 +74,9 @@ def _why_without_outcome(job: SlurmJob, node: str, ticket: str, exit_code: int, 
     return f"the supervisor on {node} ended without an outcome (Slurm: {job.state}, exit code {exit_code})"
 
 
-def add_cause(record: OutcomeRecord, job: SlurmJob) -> OutcomeRecord:
+def add_cause(record: OutcomeRecord, job: SlurmJob, account: JobAccount | None = None) -> OutcomeRecord:
     """The outcome of a run that was stopped from outside, with the cause that only Slurm knows."""
+    record = _with_usage(record, account)
     if job.state not in ("PREEMPTED", "CANCELLED", "NODE_FAIL", "TIMEOUT", "OUT_OF_MEMORY"):
         return {**record, "outside": False}
     if job.state == "TIMEOUT":

@@ -16,6 +16,7 @@ from lynceus.executors import run_directory as runs
 from lynceus.executors.command import absent_variables, environment
 from lynceus.executors.placeholders import row_values
 from lynceus.executors.plugin import ExecutorContext
+from lynceus.executors.polling import RetryPauses
 from lynceus.executors.resources import Resources
 from lynceus.executors.slurm.client import RefusedError, SlurmClient, SlurmJob
 from lynceus.executors.slurm.command import UnreachableError
@@ -28,9 +29,6 @@ from lynceus.executors.supervisor.outcome_record import OutcomeRecord, not_start
 _NOTE = "slurm.json"
 """In a run directory: whether sbatch was called, the job's id, since when there are problems, and why Lynceus cancels the job."""
 _LOCK = "submit.lock"
-FIRST_RETRY_S, SLOWEST_RETRY_S = 1.0, 30.0
-SLOWEST_PROBE_S = 8.0
-"""How long to leave a controller alone at most that does not answer."""
 _LATE_S = 2.0
 """How long a controller that was silent may take to show a job whose submission it had not answered."""
 _NODE_ONLY = frozenset(
@@ -68,8 +66,7 @@ class Submission:
     def __init__(self, context: ExecutorContext, options: SlurmOptions, client: SlurmClient) -> None:
         self._context, self._options, self._client = context, options, client
         self._root = context.root.resolve()
-        self._retry: dict[str, tuple[float, float]] = {}
-        """Ticket → when to try again, and how long to wait after that."""
+        self._pauses = RetryPauses()
         self._absent_s: dict[str, float] = {}
         """Ticket → when the controller, after it had not answered an sbatch, first answered without knowing the job."""
 
@@ -106,7 +103,7 @@ class Submission:
         elif time.time() - note.get("since_s", time.time()) > self._options.patience and not started:
             sentence = f"not started: {note.get('trouble', 'it could not be submitted')}"
             record = runs.settle(ticket, not_started(sentence))
-        elif self._client.is_submitting(ticket) or time.monotonic() >= self._retry.get(ticket, (0.0, 0.0))[0]:
+        elif self._client.is_submitting(ticket) or self._pauses.is_due(ticket):
             record = self._again(ticket, note)
         return record
 
@@ -143,9 +140,7 @@ class Submission:
         return min(matching, key=lambda job: job.ended, default=None)
 
     def _wait(self, ticket: str) -> None:
-        slowest_s = SLOWEST_RETRY_S if self._client.outages.current() is None else SLOWEST_PROBE_S
-        wait_s = min(2 * self._retry.get(ticket, (0.0, FIRST_RETRY_S / 2))[1], slowest_s)
-        self._retry[ticket] = (time.monotonic() + wait_s, wait_s)
+        self._pauses.failed(ticket, answered=self._client.outages.current() is None)
 
     def _submit(self, ticket: str, note: dict[str, Any], lock: int) -> bool:
         """Submit the job, unless it is in the queue already. False if it is too early to say whether it is."""
@@ -179,7 +174,7 @@ class Submission:
     def forget(self, ticket: str) -> None:
         """The run has a job, or has ended: nothing is submitted for it any more."""
         self._client.forget_submission(ticket)
-        self._retry.pop(ticket, None)
+        self._pauses.forget(ticket)
         self._absent_s.pop(ticket, None)
 
     def _write_environment(self, path: Path, request: dict[str, Any]) -> None:

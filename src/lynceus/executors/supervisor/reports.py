@@ -14,6 +14,7 @@ import stat
 import time
 from collections.abc import Iterator
 
+from lynceus.executors.supervisor.cut_numbers import MetricPattern
 from lynceus.executors.supervisor.learning_curve import LearningCurve
 from lynceus.executors.supervisor.masking import Secrets
 from lynceus.executors.supervisor.required_text import required_text
@@ -56,6 +57,7 @@ class Reports:
         """Whether the beginning of the current line was dropped."""
         self._lines: dict[str, bytes] = {}
         self._patterns = {name: re.compile(pattern.encode()) for name, pattern in patterns.items()}
+        self._metric_patterns = {name: MetricPattern(pattern) for name, pattern in patterns.items()}
         self._required = {name: required_text(pattern.encode()) for name, pattern in patterns.items()}
         """What a line must contain if its expression matches."""
         self._secrets = secrets or Secrets()
@@ -145,17 +147,35 @@ class Reports:
             if at == 0 or text[at - 1] == _NEWLINE:
                 self._add_json(text[at + len(MARK) : end].rstrip(b"\r"), seconds)
             at = text.find(MARK, end)
-        for name, pattern in list(self._patterns.items()):
-            required, every = self._required[name], name == "progress" or name in self.streams.metrics
-            try:
-                with time_limit(_SEARCH_S):
-                    for line in _lines_with(required, text, backwards=not every):
-                        match = pattern.search(line.rstrip(b"\r"))
-                        if match is not None and self._add(name, _number(match), seconds) and not every:
-                            break  # the last one counts
-            except OutOfTimeError:
-                del self._patterns[name]
-                self._note(name, f"the expression of {name} was given up, because it took too long on some output")
+        for name in list(self._patterns):
+            self._search(name, text, seconds)
+
+    def _search(self, name: str, text: bytes, seconds: float) -> None:
+        """Read a metric from complete lines; its expression is given up if it is slow or takes parts of numbers."""
+        pattern, required = self._patterns[name], self._required[name]
+        every = name == "progress" or name in self.streams.metrics
+        try:
+            with time_limit(_SEARCH_S):
+                for line in _lines_with(required, text, backwards=not every):
+                    match = pattern.search(line.rstrip(b"\r"))
+                    if match is None:
+                        continue
+                    if cut := self._metric_patterns[name].cut(match.string, match):
+                        self._give_up(name, f"{name} was not read, because its pattern {self._quoted(cut, 200)}")
+                        return
+                    number = (match.group(1) or b"").decode("utf-8", "replace")
+                    if self._add(name, number, seconds) and not every:
+                        return  # the last one counts
+        except OutOfTimeError:
+            del self._patterns[name]
+            self._note(name, f"the expression of {name} was given up, because it took too long on some output")
+
+    def _give_up(self, name: str, why: str) -> None:
+        """Drop what an expression has read: numbers of which some are wrong would mislead the search."""
+        del self._patterns[name]
+        self.metrics.pop(name, None)
+        self.streams.forget(name)
+        self._note(name, why)
 
     def _add_json(self, line: bytes, seconds: float) -> None:
         if not line.strip():
@@ -207,10 +227,6 @@ class Reports:
     def _note(self, kind: str, note: str) -> None:
         if len(self._notes) < _MAX_NOTES:
             self._notes.setdefault(kind, note)
-
-
-def _number(match: re.Match[bytes]) -> str:
-    return (match.group(1) or b"").decode("utf-8", "replace")
 
 
 def _line_end(text: bytes, at: int) -> int:

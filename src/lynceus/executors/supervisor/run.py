@@ -91,7 +91,7 @@ class Run:
     def execute(self, told: int) -> OutcomeRecord | None:
         """Run the job to its end; None if another supervisor, perhaps on another machine, started it first.
 
-        `told` is where the guard is told that the job has begun.
+        `told` is where the job's process tells the guard that it has begun: a supervisor may be stopped before it could.
         """
         began_s = time.time()
         with contextlib.suppress(OSError):
@@ -108,10 +108,7 @@ class Run:
         self._time.began = time.monotonic()
         if self._stop_cause is not None:
             self._time.stopped = self._time.began
-        process, start_error = self._start() if not problem else (None, "")
-        if process is not None:
-            self._time.job = float(process)
-            os.write(told, b"!")
+        process, start_error = self._start(told) if not problem else (None, "")
         # In parallel with the job, not before it: a slow disk must neither delay nor lengthen a short run.
         _thread.start_new_thread(files.sync, (self._path(files.STARTED),))
         status = None if process is None else self._watch(process)
@@ -175,7 +172,7 @@ class Run:
         record["detail"] = clean_line(self._secrets.masked_text("; ".join(dict.fromkeys(filter(None, notes)))))
         return record
 
-    def _start(self) -> tuple[int | None, str]:
+    def _start(self, told: int) -> tuple[int | None, str]:
         """The job's process, or None and why it could not be started."""
         out, to_out = os.pipe()
         err, to_err = os.pipe()
@@ -183,6 +180,9 @@ class Run:
         parent = os.getpid()
         process = os.fork()
         if process == 0:
+            self._time.job = float(os.getpid())
+            with contextlib.suppress(OSError):  # the guard has died; the supervisor ends the run
+                os.write(told, b"!")
             become_job(
                 self._directory, self._request, self._environment, self._limits, parent, (to_out, to_err, write_error)
             )

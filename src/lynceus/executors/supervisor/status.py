@@ -126,7 +126,7 @@ def _record(
     if started and not (code is not None and code > 0):
         until = "last heartbeat" if code is None else "end"
         detail = f"the supervisor died (killed, or the machine went down); charged up to its {until}"
-        return failed(detail, seconds=seconds)
+        return {**failed(detail, seconds=seconds), "outside": True}
     detail = "the supervisor failed" if started else "the supervisor could not be started, or the machine was rebooted"
     log = read_output(os.path.join(directory, files.LOG)).decode("utf-8", "replace").strip().splitlines()
     return failed(clean_line(f"{detail}: {log[-1]}" if log else detail), seconds=seconds)

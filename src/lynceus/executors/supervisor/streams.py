@@ -50,6 +50,10 @@ class StreamLimit:
             if place < _MOST_VALUES:
                 self._values[place] = value
 
+    def forget(self) -> None:
+        """Start again without values."""
+        self._values, self._count, self._wrong = [], 0, 0
+
     @property
     def value(self) -> float | None:
         """The statistic of what was streamed so far; None before the first value."""
@@ -125,6 +129,12 @@ class Streams:
         for one in self._limits:
             if one.metric == metric:
                 one.add(value)
+
+    def forget(self, metric: str) -> None:
+        """Drop the values of a metric, because some cannot be read."""
+        for one in self._limits:
+            if one.metric == metric:
+                one.forget()
 
     def statistics(self) -> dict[str, float]:
         """What is known of each limited statistic."""

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lynceus.errors import InfrastructureError, MissingExtraError
-from lynceus.library.recurring.execution import Executed, Watcher, execute
+from lynceus.errors import MissingExtraError
+from lynceus.library.recurring.execution import Watcher, ended_text, execute, task_run_id
 from lynceus.library.recurring.recurring_job import RecurringJob, load_job
 from lynceus.storage.sql.storage import DEFAULT_URL
 from lynceus.trial.outcome import End
@@ -56,7 +56,7 @@ class LynceusRun(BaseOperator):
             watcher=Watcher(output=self._print, note=self.log.info, stopped=lambda: self._stopped),
         )
         if done.run.end is not End.FINISHED:
-            raise AirflowException(f"{self.job}: the run {_ended(done)}.")
+            raise AirflowException(f"{self.job}: the run {ended_text(done.run)}; its output is in the log above.")
         run = done.run
         told = {"run_id": run.run_id, "version": run.version, "runtime_s": run.seconds, "cost_usd": run.cost_usd}
         return {**told, "recorded": done.recorded, "params": dict(done.config.params)}
@@ -113,21 +113,8 @@ def run_id_of(job: RecurringJob, task: Any) -> str:
     `task` is Airflow's task instance: its DAG, task, DAG run and place among mapped tasks name the first run, numbers the later ones.
     """
     name = f"{task.dag_id}/{task.task_id}/{task.run_id}" + (f"/{task.map_index}" if task.map_index >= 0 else "")
-    try:
-        failed = {run.run_id for run in job.runs if run.end is not End.FINISHED}
-    except InfrastructureError:  # the storage is away: this host goes on with what it knows
-        failed = set()
-    number = 1
-    while (one := name if number == 1 else f"{name}-{number}") in failed:
-        number += 1
-    return one
+    return task_run_id(job, name)
 
 
 def _storage(given: str | None) -> str:
     return given or os.environ.get("LYNCEUS_STORAGE") or DEFAULT_URL
-
-
-def _ended(done: Executed) -> str:
-    if done.run.end is End.TIMEOUT:
-        return "was stopped at its timeout"
-    return f"failed ({done.run.detail or done.run.reason}); its output is in the log above"

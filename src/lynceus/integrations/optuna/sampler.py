@@ -18,17 +18,16 @@ from optuna.study import Study as OptunaStudy
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from lynceus.errors import InputError, LynceusError, expect
-from lynceus.integrations.candidate_table import CandidateTable, Dimension, GivenTable, Table
+from lynceus.errors import InputError, LynceusError
+from lynceus.integrations.candidate_table import Dimension, Table
 from lynceus.integrations.optuna.attributes import DEADLINE_S, ORDER, PRICE, RAN_S, RUNTIME_S, TIMEOUT_S, WHY, timeout_s
 from lynceus.integrations.optuna.distributions import dimension, distributions_of
 from lynceus.integrations.optuna.mirror import VALUE, StudyMirror
+from lynceus.integrations.search_settings import OWN_VALUE, SearchSettings
 from lynceus.policy.policy import Policy
-from lynceus.policy.retries import RetryRules
 from lynceus.problem.budget import Budget
-from lynceus.problem.objective import Constraint, Objective
+from lynceus.problem.objective import Constraint
 from lynceus.space.table import Space
-from lynceus.study.create import create_study
 from lynceus.study.study import Study
 from lynceus.trial.order import Order
 from lynceus.trial.stop import Stopped, StopReason
@@ -74,14 +73,9 @@ class LynceusSampler(BaseSampler):
         `objective` is `value` (what the function returns), or as in `lynceus.create_study`: `cost`, `time`, `maximize accuracy`, a formula.
         Metrics of objective and constraints are read from the trial's user attributes.
         """
-        expect(space, (Space, type(None)), "space", "a lynceus.Space")
-        expect(grid_steps, int, "grid_steps", "a whole number such as 16")
-        if grid_steps < 2:
-            raise InputError(f"grid_steps is {grid_steps}; give at least 2.")
-        self._space, self._price, self._objective, self._constraints = space, price, objective, tuple(constraints)
-        self._budget, self._policy, self._grid_steps = budget, policy, grid_steps
-        self._seed = secrets.randbits(32) if seed is None else seed
-        self._random = np.random.default_rng(self._seed)
+        seed = secrets.randbits(32) if seed is None else seed
+        self._settings = SearchSettings(space, price, objective, tuple(constraints), budget, policy, seed, grid_steps)
+        self._random = np.random.default_rng(seed)
         self._mirrors: dict[str, StudyMirror] = {}
         self._lock = threading.RLock()
 
@@ -122,7 +116,7 @@ class LynceusSampler(BaseSampler):
     ) -> Any:
         """A value of the grid at random, for parameters that not every trial has: the first trial, and conditional ones."""
         self._raise_error_if_multi_objective(study)
-        choices = dimension(param_name, param_distribution, self._grid_steps).choices
+        choices = dimension(param_name, param_distribution, self._settings.grid_steps).choices
         with self._lock:
             return choices[int(self._random.integers(len(choices)))]
 
@@ -135,7 +129,7 @@ class LynceusSampler(BaseSampler):
             began = trial.datetime_start
             told = 0.0 if began is None else max((datetime.now() - began).total_seconds(), 1e-6)
         study._storage.set_trial_system_attr(trial._trial_id, RAN_S, float(told))
-        if state is TrialState.COMPLETE and self._constraints:
+        if state is TrialState.COMPLETE and self._settings.constraints:
             for name, excess in self._excesses(study, trial, float(told)).items():
                 study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{name}", excess)
 
@@ -187,8 +181,8 @@ class LynceusSampler(BaseSampler):
 
     def _search_space(self, study: OptunaStudy) -> dict[str, BaseDistribution]:
         self._raise_error_if_multi_objective(study)
-        if self._space is not None:
-            return distributions_of(self._space)
+        if self._settings.space is not None:
+            return distributions_of(self._settings.space)
         found = intersection_search_space(study.get_trials(deepcopy=False), include_pruned=True)
         return {name: one for name, one in found.items() if not one.single()}
 
@@ -209,35 +203,24 @@ class LynceusSampler(BaseSampler):
 
     def _fits(self, mirror: StudyMirror, trials: Sequence[FrozenTrial]) -> bool:
         """Whether every configuration that was run is in the table, or cannot be."""
-        return self._space is not None or all(
+        return self._settings.space is not None or all(
             mirror.table.row(one.params) is not None or not mirror.distributions.keys() <= one.params.keys()
             for one in trials
             if one.state.is_finished()
         )
 
     def _table(self, search_space: Mapping[str, BaseDistribution], trials: Sequence[FrozenTrial]) -> Table:
-        if self._space is not None:
-            return GivenTable(self._space)
-        dimensions = [dimension(name, one, self._grid_steps) for name, one in search_space.items()]
-        seen = [one.params for one in trials if one.state.is_finished()]
-        return CandidateTable(dimensions, price=self._price, seen=seen)
+        dimensions = (dimension(name, one, self._settings.grid_steps) for name, one in search_space.items())
+        return self._settings.table(dimensions, [one.params for one in trials if one.state.is_finished()])
 
     def _study(self, space: Space, direction: StudyDirection) -> Study:
         maximise = direction is StudyDirection.MAXIMIZE
-        objective = Objective(VALUE, maximise) if self._objective == "value" else Objective.parse(self._objective)
+        objective = self._settings.goal(VALUE, maximise=maximise)
         if objective.maximise != maximise:
             raise InputError(
                 f"The sampler is to {objective}, but the study was created with direction={direction.name.lower()!r}; make them agree."
             )
-        return create_study(
-            space=space,
-            objective=objective,
-            constraints=self._constraints,
-            budget=self._budget,
-            policy=self._policy,
-            seed=self._seed,
-            retry_rules=RetryRules(max_failures=0),  # Optuna itself decides whether a failure ends the study
-        )
+        return self._settings.study(space, objective)
 
     def _announce(self, study: OptunaStudy, trial: FrozenTrial, mirror: StudyMirror, order: Order) -> None:
         """Write down what was decided, before the run starts."""
@@ -266,21 +249,17 @@ class LynceusSampler(BaseSampler):
 
     def _one_run(self, study: OptunaStudy, params: Mapping[str, object]) -> tuple[Study, int] | None:
         """A study in which a configuration has a row, to compute what a run costs; None if it is not in the space."""
-        table: Table
-        if self._space is not None:
-            table = GivenTable(self._space)
-        else:
-            kinds = {bool: "categorical", int: "integer", float: "float"}
-            table = CandidateTable(
-                [Dimension(name, kinds.get(type(one), "categorical"), (one,)) for name, one in params.items()],  # type: ignore[arg-type]
-                price=self._price,
-            )
+        kinds = {bool: "categorical", int: "integer", float: "float"}
+        table = self._settings.table(
+            Dimension(name, kinds.get(type(one), "categorical"), (one,))  # type: ignore[arg-type]
+            for name, one in params.items()
+        )
         row = table.row(params)
         return None if row is None else (self._study(table.space, study.direction), row)
 
     def _value(self, trial: Trial, known: Mapping[str, float]) -> float:
         """The objective of a finished run, for Optuna."""
-        if self._objective == "value":
+        if self._settings.objective == OWN_VALUE:
             if "value" not in known:
                 raise InputError(
                     f"The function returned {sorted(known)} for trial {trial.number}; it must return 'value', too."

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema, model_validator
 
+from lynceus.jobfile.sections.input import InputSection
 from lynceus.jobfile.sections.values import shortened
 from lynceus.problem.fields import Section
 
@@ -24,6 +25,9 @@ class PastJobSection(Section):
     )
 
     family: str | None = Field(default=None, description="its family; by default what the study declares")
+    input: InputSection | None = Field(
+        default=None, description="what its runs read where they do not say it themselves, such as {size: 120 GB}"
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -23,6 +23,7 @@ from lynceus.jobfile.sections.trial import TrialSection
 from lynceus.jobfile.sections.values import EnvName, EnvValue, Run, SecretSource, shortened, study_name
 from lynceus.problem.baseline import has_fields
 from lynceus.problem.fields import Section
+from lynceus.trial.shared_budget import LONGEST_NAME, is_payer_name
 
 _FOREIGN_FIELDS: Mapping[str, str] = {
     "fidelity": "make the fraction of the data a parameter of the space and name it, such as fraction: {column: share, answer: full}.",
@@ -120,6 +121,12 @@ class JobFile(Section):
     notify: NotifySection | None = Field(
         default=None, description="who is notified when the study ends, pauses or has used most of its budget"
     )
+    project: str | None = Field(
+        default=None, description="the project whose monthly budget the study draws on, see docs/teams.md"
+    )
+    owner: str | None = Field(
+        default=None, description="the person whose monthly budget it draws on; by default who starts the study"
+    )
     storage: str | None = Field(
         default=None, description="where the study is kept: sqlite:///lynceus.db or postgresql+psycopg://…"
     )
@@ -144,6 +151,15 @@ class JobFile(Section):
     @classmethod
     def _name(cls, value: str) -> str:
         return study_name(value)
+
+    @field_validator("project", "owner")
+    @classmethod
+    def _payer_name(cls, value: str | None) -> str | None:
+        if value is not None and not is_payer_name(value):
+            raise ValueError(
+                f"got {shortened(value)}; give 1 to {LONGEST_NAME} printable characters, such as forecasts."
+            )
+        return value
 
     @field_validator("history", mode="before")
     @classmethod

@@ -101,9 +101,9 @@ class DerivedSection(Section):
             raise ValueError(f"got {' and '.join(kinds) or 'none'} of expression, map and join; give exactly one.")
         required = {"expression": set(), "map": {"values"}, "join": {"table"}}[kinds[0]]
         allowed = {kinds[0], "feature", *required} | ({"columns"} if kinds[0] == "join" else set())
-        for missing in required - set(value):
+        for missing in sorted(required - set(value)):
             raise ValueError(f"{kinds[0]} needs the field {missing!r}; add it.")
-        for odd in set(value) & (set(cls.model_fields) - allowed):
+        for odd in sorted(set(value) & (set(cls.model_fields) - allowed)):
             raise ValueError(f"{odd!r} cannot be combined with {kinds[0]!r}; remove it.")
         return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -68,15 +69,17 @@ class Document:
         dotted = ".".join(str(step) for step in path)
         return f"{self.name}:{self.tree.lines[near]}: {dotted}" if path else f"{self.name}:{self.tree.lines[()]}"
 
-    def check(self, model: type[M]) -> M:
-        """Validate the document; the first error becomes an InputError."""
+    def check(self, model: type[M], page: Callable[[Path], str] | None = None) -> M:
+        """Validate the document; the first error becomes an InputError. `page` names the page that explains a field."""
         try:
             return model.model_validate(self.tree.value)
         except ValidationError as error:
             from lynceus.storage.sql.address import hide_passwords  # with SQLAlchemy, which valid documents do not need
 
             path, message = first_error(error, model, self.tree.value)
-            raise InputError(f"{self.at(*path)}: {hide_passwords(message)}") from None
+            mistake = InputError(f"{self.at(*path)}: {hide_passwords(message)}")
+            mistake.see = None if page is None else page(path)
+            raise mistake from None
 
 
 def read_document(path: str | pathlib.Path, model: type[M]) -> M:

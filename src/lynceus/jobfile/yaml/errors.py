@@ -33,7 +33,7 @@ def first_error(error: ValidationError, model: type[BaseModel], value: Any) -> t
     """The path of the most specific error in `value` and a sentence about it."""
     found = [(_place(detail["loc"], detail["type"], value), detail) for detail in error.errors(include_url=False)]
     # A misspelt field is also a missing one; report it at its own line.
-    found.sort(key=lambda pair: pair[1]["type"] == "missing")
+    found.sort(key=lambda pair: pair[1]["type"] == "missing" or (not pair[0] and bool(pair[1]["loc"])))
     # Of a union, the alternative that fits best fails at the deepest path.
     deepest = max(len(path) for path, _ in found if path[:1] == found[0][0][:1])
     path = next(path for path, _ in found if len(path) == deepest and path[:1] == found[0][0][:1])

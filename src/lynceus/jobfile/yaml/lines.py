@@ -23,6 +23,7 @@ MAX_BYTES = 1 << 20
 MAX_VALUES = 20_000
 """Limit on values after aliases are expanded; a few nested aliases can expand to billions."""
 MAX_DEPTH = 64
+_NO_COLON = re.compile(r"\s*([\w.-]+)\s+[\[{\"'].*")
 _BAD_INDENTATION = ("expected <block end>, but found '<block", "expected <block end>, but found '-'")
 """What the parser reports for a line with inconsistent indentation."""
 
@@ -105,6 +106,12 @@ def _reason(error: yaml.MarkedYAMLError, text: str) -> str:
     line = "" if mark is None else "".join(text.splitlines()[mark.line : mark.line + 1])
     if problem == "mapping values are not allowed here" and mark is not None and ": " in line[: mark.column]:
         return "a string that contains ': ' looks like a field; put quotes around it"
+    before = "" if mark is None or mark.line == 0 else text.splitlines()[mark.line - 1]
+    if (
+        problem == "mapping values are not allowed here"
+        and (field := _NO_COLON.fullmatch(before.split(" #")[0])) is not None
+    ):
+        return f"the line before has no colon; write '{field[1]}: …'"
     if problem == "mapping values are not allowed here" or problem.startswith(_BAD_INDENTATION):
         return "the indentation differs from the lines before; align all fields of a section"
     return problem

@@ -58,16 +58,18 @@ def adopt(
     by: str = "",
     reason: str = "",
     settings: Settings | None = None,
+    files: bool = True,
 ) -> JobHead:
     """Make a configuration the one that production runs have from now on; a job of a new name is made.
 
     `source` is a study or a job file; without it, the job itself if it exists, else the study of that name. `params` is the
     configuration; without it, the answer of the study. What is in production already, by the same author for the same reason, stays
-    the version that it is, so a call whose answer was lost can be repeated.
+    the version that it is, so a call whose answer was lost can be repeated. Without `files`, every source is the name of a study:
+    clients of a server must not read its files.
     """
     for _ in range(_ATTEMPTS):
         try:
-            return _adopt(store, name, source, params, by, reason, settings)
+            return _adopt(store, name, source, params, by, reason, settings, files)
         except (JobExistsError, JobChangedError):
             continue  # another process was first
     raise InfrastructureError(f"adopt: job {name!r} is changed by others all the time; try again.")
@@ -81,13 +83,13 @@ def _adopt(
     by: str,
     reason: str,
     settings: Settings | None,
+    files: bool,
 ) -> JobHead:
-    known = {head.name for head in store.heads()}
-    former = store.load(name) if name in known else None
+    former = store.load(name) if name in store.names() else None
     if source is None and former is not None and params is not None:
         found = _given(name, former.document, former.studies, params)
     else:
-        found = _candidate(store.storage, name if source is None else source, params)
+        found = _candidate(store.storage, name if source is None else source, params, files)
     size = document_size(found.document)
     trials = [run for study in found.studies for run in study_runs(store.storage, study)]
     problem = todays_problem(found.document)
@@ -130,8 +132,8 @@ def _basis(problem: Problem, record: JobRecord, row: int, size: float | None) ->
     return Basis(size, {row: float(problem.price[row]) * 3600})
 
 
-def _candidate(storage: Storage, source: str, params: Params | None) -> _Candidate:
-    if is_job_file(source):
+def _candidate(storage: Storage, source: str, params: Params | None, files: bool) -> _Candidate:
+    if files and is_job_file(source):
         if params is None:
             raise InputError(
                 f"adopt: {source} is a job file, which has no answer yet; give the configuration with --param."
@@ -141,7 +143,8 @@ def _candidate(storage: Storage, source: str, params: Params | None) -> _Candida
     if source not in known:
         names = ", ".join(list(known)[:20]) or "none"
         raise InputError(
-            f"adopt: there is no study {source!r} in {storage.shown_url} (known are: {names}); name a study or a job file with --from."
+            f"adopt: there is no study {source!r} in {storage.shown_url} (known are: {names}); "
+            f"name a study{' or a job file with --from' if files else ''}."
         )
     record = known[source]
     if params is not None:

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,9 @@ from lynceus.library.recurring.recurring_job import RecurringJob
 from lynceus.library.recurring.reported_run import new_run_id
 from lynceus.library.recurring.run_config import RunConfig
 from lynceus.library.trial_output import STREAMS, OutputStream
-from lynceus.recurring.record import ProductionRun
+from lynceus.recurring.record import JobRecord, ProductionRun
 from lynceus.storage.job_serialization import run_of, run_record
+from lynceus.storage.sql.job_writer import check_run_id
 from lynceus.trial.outcome import End, FailureReason, Outcome
 
 _POLL_S = (0.02, 1.0)
@@ -40,8 +41,16 @@ _BEAT_S = 60.0
 """Seconds between two signs of life of a canary."""
 _KEPT_RUNS = 20
 """Directories of ended runs, with their outputs, that stay on this host."""
+_LONGEST_TASK = 150
+"""Characters of a scheduler's task in the id of a run; longer ones end with a digest."""
 AGAIN = "-again"
 """What the id of a run gets that repeats, with the adopted version, what a canary did not finish."""
+
+
+class FailedRunError(InfrastructureError):
+    """A run of a recurring job that did not finish; it is recorded, and another try may finish."""
+
+    see = "recurring.md#when-something-breaks"
 
 
 @dataclass(frozen=True)
@@ -75,29 +84,76 @@ def execute(
 ) -> Executed:
     """Run the job once and record the run. A canary that does not finish is followed by a run of the adopted version.
 
-    An id that ran before is not run again: what happened then is returned.
+    An id that ran before, on whatever host, is not run again: what happened then is returned.
     """
     watcher = watcher or Watcher()
     if job.host is None:
         raise InputError("exec: give the address of a storage, because runs are first written down on this host.")
     given = new_run_id() if run_id is None else run_id
+    check_run_id(given + AGAIN)
     size = parse_size(input)
     with _abandoned_runs(job) as collect:
         collect()
-        done = _execute(job, given, size, extra, watcher)
+        recorded = {} if run_id is None else _recorded(job, run_id)
+        done = _execute(job, given, size, extra, watcher, recorded)
         # Some executors connect while the run goes on, and tell only now. What is not found stays for the next command.
         with contextlib.suppress(LynceusError):
             collect()
     return done
 
 
-def _execute(job: RecurringJob, given: str, size: float | None, extra: Sequence[str], watcher: Watcher) -> Executed:
-    done = _execute_once(job, job.config(run_id=given, input=size), given, size, extra, watcher)
-    if not done.config.canary or done.run.end is End.FINISHED or done.run.reason is FailureReason.USER:
+def _execute(
+    job: RecurringJob,
+    given: str,
+    size: float | None,
+    extra: Sequence[str],
+    watcher: Watcher,
+    recorded: Mapping[str, Executed],
+) -> Executed:
+    done = recorded.get(given)
+    if done is None:
+        done = _execute_once(job, job.config(run_id=given, input=size), given, size, extra, watcher)
+    repeats = _is_unfinished_canary(done) or (given in recorded and _never_ran(done.run))
+    before = recorded.get(given + AGAIN if repeats else given)
+    if before is not None:
+        how = "finished" if before.run.end is End.FINISHED else ended_text(before.run)
+        watcher.note(f"{job.name}: run {before.run.run_id} {how} before; a run id is not run again.")
+        return before
+    if not repeats:
         return done
-    watcher.note(f"{job.name}: the canary {_ended(done.run)}; the adopted version runs now.")
-    again = replace(job.config(), run_id=given + AGAIN)
-    return _execute_once(job, again, given + AGAIN, size, extra, watcher)
+    canary = f"the canary {ended_text(done.run)}"
+    what = canary if done.config.canary else f"run {given} was recorded, but never started"
+    watcher.note(f"{job.name}: {what}; the adopted version runs now.")
+    config = replace(job.config(), run_id=given + AGAIN)
+    return _execute_once(job, config, given + AGAIN, size, extra, watcher)
+
+
+def _recorded(job: RecurringJob, run_id: str) -> dict[str, Executed]:
+    """What the storage knows of a run and of its repetition, by their ids: other hosts may have made them, and directories are removed."""
+    try:
+        record = job.history
+    except InfrastructureError:
+        return {}  # this host goes on with what its own directories tell
+    return {
+        run.run_id: Executed(_config_of(job.name, record, run), run, recorded=True)
+        for run in record.runs
+        if run.run_id in (run_id, run_id + AGAIN)
+    }
+
+
+def _config_of(job: str, record: JobRecord, run: ProductionRun) -> RunConfig:
+    params = record.version(run.version).params
+    return RunConfig(job, run.version, params, run.run_id, run.canary, run.timeout_s, run.instead_usd)
+
+
+def _is_unfinished_canary(done: Executed) -> bool:
+    """Whether it was a canary that did not finish, for which the adopted version runs; the user may end a run for good."""
+    return done.config.canary and done.run.end is not End.FINISHED and done.run.reason is not FailureReason.USER
+
+
+def _never_ran(run: ProductionRun) -> bool:
+    """Whether the infrastructure failed before the job had started."""
+    return run.reason is FailureReason.INFRA and run.seconds == 0.0
 
 
 def collect_abandoned(job: RecurringJob) -> int:
@@ -290,8 +346,26 @@ def _ended_run(kept: HostRun, outcome: Outcome) -> HostRun:
     return replace(kept, facts=run_record(run), ended=True)
 
 
-def _ended(run: ProductionRun) -> str:
+def ended_text(run: ProductionRun) -> str:
+    """How a run ended that did not finish."""
     return "was stopped at its timeout" if run.end is End.TIMEOUT else f"failed ({run.detail or run.reason})"
+
+
+def task_run_id(job: RecurringJob, task: str) -> str:
+    """The run that a try of a scheduler's task is about: the same one until it has failed, then the next one."""
+    try:
+        runs = job.runs
+    except InfrastructureError:  # the storage is away: this host goes on with what it knows
+        kept = [] if job.host is None else job.host.runs(job.name)
+        runs = tuple(run_of(one.facts) for one in kept if one.ended)
+    finished = {run.run_id for run in runs if run.end is End.FINISHED}
+    failed = {run.run_id for run in runs if run.run_id not in finished and run.run_id + AGAIN not in finished}
+    if len(task) > _LONGEST_TASK:
+        task = f"{task[:_LONGEST_TASK]}-{hashlib.sha256(task.encode()).hexdigest()[:12]}"
+    number = 1
+    while (one := task if number == 1 else f"{task}-{number}") in failed:
+        number += 1
+    return one
 
 
 def _number(run_id: str) -> int:

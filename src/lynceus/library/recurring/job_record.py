@@ -54,6 +54,7 @@ def study_runs(storage: Storage, study: str) -> list[StudyRun]:
                 size,
                 trial.settled_s or trial.ordered_s,
                 trial.outcome.charged_usd,
+                trial.outcome.metrics,
             )
             for trial in storage.trials(study)
             if trial.outcome is not None

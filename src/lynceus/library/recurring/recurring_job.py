@@ -6,7 +6,7 @@ import json
 import logging
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,14 @@ from lynceus.library.recurring.run_config import RunConfig
 from lynceus.recurring.record import Change, JobRecord, ProductionRun
 from lynceus.recurring.settings import Mode, Settings
 from lynceus.storage.job_serialization import run_of, run_record
-from lynceus.storage.sql.job_writer import JobChangedError
+from lynceus.storage.sql.job_writer import JobChangedError, check_run_id
 from lynceus.storage.sql.jobs import JobHead, JobStore
 from lynceus.storage.sql.storage import Storage
+from lynceus.trial.outcome import End
 
 if TYPE_CHECKING:  # models and job files load slowly, and `config` does without
     from lynceus.library.recurring.adopt import Params
+    from lynceus.library.recurring.execution import Watcher
     from lynceus.library.recurring.steering import Review
 
 _log = logging.getLogger("lynceus.recurring")
@@ -93,6 +95,8 @@ class RecurringJob:
         While the storage is away, it is the last version that this host saw, and never a canary.
         """
         size = parse_size(input)
+        if run_id is not None:
+            check_run_id(run_id)
         try:
             if run_id is not None:
                 from lynceus.library.recurring.steering import begin_run
@@ -108,6 +112,27 @@ class RecurringJob:
             return RunConfig(self.name, seen.number, seen.params, run_id, stale=True, reason="the storage is away")
         self._remember(head)
         return RunConfig(self.name, head.version.number, head.version.params)
+
+    def execute(
+        self,
+        *,
+        task: str | None = None,
+        input: float | str | None = None,
+        arguments: Sequence[str] = (),
+        watcher: Watcher | None = None,
+    ) -> ProductionRun:
+        """Run it once on the executor of its job file, wait for the end and record the run; `FailedRunError` if it did not finish.
+
+        `task` names the work in a scheduler, such as `nightly-report/2026-11-01`: a try of the same task waits for the run of a former try
+        that was killed, returns one that finished, and starts another only after one that failed. Without it every call is a run.
+        """
+        from lynceus.library.recurring.execution import FailedRunError, ended_text, execute, task_run_id
+
+        run_id = None if task is None else task_run_id(self, task)
+        run = execute(self, input=input, run_id=run_id, extra=arguments, watcher=watcher).run
+        if run.end is not End.FINISHED:
+            raise FailedRunError(f"{self.name}: the run {ended_text(run)}.")
+        return run
 
     def config_text(self, to: str, config: RunConfig | None = None) -> str:
         """The configuration in a format: env, json, args, skypilot or spark."""
@@ -156,6 +181,7 @@ class RecurringJob:
         from lynceus.library.recurring.steering import record_runs
 
         given = new_run_id() if run_id is None else run_id
+        check_run_id(given)
         told: dict[str, Any] = {
             "runtime": runtime,
             "input": input,
@@ -185,11 +211,13 @@ class RecurringJob:
         from lynceus.library.recurring.steering import record_runs
 
         host, count = self.host, 0
-        for kept in () if host is None else host.runs(self.name):
-            if not kept.ended or host is None:
-                continue
+        ended = [] if host is None else [kept for kept in host.runs(self.name) if kept.ended]
+        if host is None or not ended:
+            return 0
+        store = self.store  # one that cannot be opened refuses no run: they wait
+        for kept in ended:
             try:
-                record_runs(self.store, self.name, [run_of(kept.facts)])
+                record_runs(store, self.name, [run_of(kept.facts)])
             except InputError as error:
                 host.set_aside_run(self.name, kept.run_id)
                 _log.warning("%s: a run that this host kept was not recorded: %s", self.name, error)
@@ -246,9 +274,8 @@ class RecurringJob:
         from lynceus.library.recurring.job_problem import todays_problem
 
         stored = self.store.load(self.name)
-        record, canary = stored.record, stored.record.open_canary
-        mine = canary is not None and canary.run_id == run_id
-        number = canary.version if version is None and canary is not None and mine else version
+        record, tried = stored.record, stored.record.tried_by(run_id)
+        number = tried.number if version is None and tried is not None else version
         number = stored.head.version.number if number is None else number
         run = reported_run(run_id, number, now_s=self.store.storage.clock.now(), **told)
         if not 1 <= number <= len(record.versions):
@@ -256,11 +283,10 @@ class RecurringJob:
                 f"job {self.name!r} has no version {number}; its versions are 1 to {len(record.versions)}."
             )
         made = record.version(number)
-        if mine and canary is not None and number == canary.version:
-            config = made.evidence
-            run = replace(run, canary=True, instead_usd=config.get("instead_usd"))
-            if config.get("timeout_s") is not None:
-                run = replace(run, timeout_s=float(config["timeout_s"]))
+        if tried is made:  # also when it was given up because nothing was heard of it for too long
+            run = replace(run, canary=True, instead_usd=made.evidence.get("instead_usd"))
+            if made.evidence.get("timeout_s") is not None:
+                run = replace(run, timeout_s=float(made.evidence["timeout_s"]))
         return run_of(priced(run_record(run), todays_problem(stored.document), made.params))
 
     def _last_seen(self) -> SeenVersion | None:

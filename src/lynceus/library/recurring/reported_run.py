@@ -19,7 +19,9 @@ from lynceus.trial.text import clean_line
 
 STATES = {"COMPLETE": End.FINISHED, "TIMEOUT": End.TIMEOUT, "FAIL": End.FAILED}
 """How a run ended, in the words of trials."""
-_LONGEST_S = 1e9
+_SHORTEST_S, _LONGEST_S = 1e-6, 1e9
+_AHEAD_S = 86_400.0
+"""How far the clock of a scheduler may be ahead."""
 _MOST_USD = 1e12
 
 
@@ -52,8 +54,8 @@ def reported_run(
     if state.upper() not in STATES:
         raise InputError(f"state is {state!r}, but one of {', '.join(STATES)} is needed.")
     end = STATES[state.upper()]
-    if end is End.FINISHED and seconds == 0.0:
-        raise InputError("runtime is 0, but a finished run takes time; give its running time, such as 31m.")
+    if end is End.FINISHED and seconds < _SHORTEST_S:
+        raise InputError(f"runtime is {runtime}, but a finished run takes time; give its running time, such as 31m.")
     if seconds > _LONGEST_S:
         raise InputError(f"runtime is {runtime!r}, longer than thirty years; give the measured running time.")
     if reason is not None and end is not End.FAILED:
@@ -64,6 +66,8 @@ def reported_run(
     ended = now_s if ended_s is None else ended_s
     if not (math.isfinite(ended) and ended >= 0):
         raise InputError(f"ended is {ended_s!r}, but seconds since the epoch are needed.")
+    if ended > now_s + _AHEAD_S:
+        raise InputError(f"ended is {ended_s!r}, which is more than a day ahead; give seconds since the epoch.")
     return ProductionRun(
         run_id,
         version,

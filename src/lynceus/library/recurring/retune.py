@@ -62,6 +62,8 @@ def start_retune(
             fingerprint=fingerprint(prepared.problem),
             policy=describe(prepared.policy),
             seed=prepared.job.spec.seed,
+            payer=job.stored.payer,
+            by=by or None,
         )
     except StudyExistsError:  # begun by a command that was killed right then
         record = store.storage.load_study(prepared.job.name)
@@ -143,10 +145,10 @@ def _prepared(job: KnownJob, study: str, usd: float, store: JobStore) -> Prepare
 
 def _past(job: KnownJob, store: JobStore) -> list[PastJob]:
     """The earlier studies of a job, and its production runs."""
-    found = []
+    found: list[PastJob] = []
     for study in job.stored.studies:
         try:
-            found.append(past_job_of_study(store.storage, store.storage.load_study(study)).job)
+            found += past_job_of_study(store.storage, store.storage.load_study(study)).jobs
         except LynceusError:
             continue  # it was deleted, or has no run
     runs = [run for run in job.record.runs if run.end is not End.FAILED and run.seconds > 0]

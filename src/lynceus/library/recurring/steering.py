@@ -18,6 +18,7 @@ from lynceus.recurring.action import Action, ActionKind
 from lynceus.recurring.next_action import next_action
 from lynceus.recurring.record import Change, ProductionRun, Version
 from lynceus.recurring.settings import Mode
+from lynceus.storage.sql.budgets import budget_refusal
 from lynceus.storage.sql.job_writer import JobChangedError, JobWriter
 from lynceus.storage.sql.jobs import JobStore
 
@@ -92,6 +93,8 @@ def _begin(store: JobStore, job: KnownJob, run_id: str, size: float | None) -> R
         return _canary(name, record.version(open_canary.version), run_id)  # its scheduler asks again
     if open_canary is not None and _end_lost_canary(store, name):
         return None
+    if any(run.run_id == run_id for run in record.runs):
+        return replace(_production(name, job.stored.head.version, run_id), reason="the run was recorded already")
     action = _decide(job, size)
     if action.kind in _PRODUCTION:
         _change_production(store, job, action)
@@ -101,8 +104,12 @@ def _begin(store: JobStore, job: KnownJob, run_id: str, size: float | None) -> R
     facts = {"timeout_s": action.timeout_s, "instead_usd": action.instead_usd, "run": run_id}
     version = replace(_version(action, "canary"), evidence=to_json({**action.evidence, **facts}))
     with store.changing(name, job.sequence) as writer:
+        for budget in writer.shared_budgets():
+            if action.reserved_usd > budget.left_usd:
+                refused = f"a canary is refused: {budget_refusal(budget, action.reserved_usd)}"
+                return replace(_production(name, job.stored.head.version, run_id), reason=refused)
         made = writer.add_version(version)
-        writer.reserve_canary(made.number, run_id, action.reserved_usd)
+        writer.reserve_canary(made.number, run_id, action.reserved_usd, timeout_s=action.timeout_s)
         writer.note(_change(action, made.number))
     return _canary(name, made, run_id)
 

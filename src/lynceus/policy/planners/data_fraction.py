@@ -8,8 +8,10 @@ from typing import Literal
 import numpy as np
 
 from lynceus.models.interfaces import Surrogate
-from lynceus.models.state import State
+from lynceus.models.prediction import Prediction
+from lynceus.models.state import State, feasible_runs
 from lynceus.policy.answer import BestPredicted
+from lynceus.policy.beliefs import answering
 from lynceus.policy.designs import Amount, latin_hypercube
 from lynceus.policy.interfaces import Chooser
 from lynceus.problem.data_fraction import configurations, row_shares
@@ -93,22 +95,42 @@ class CheckAnswer:
     """Runs the configuration that would be recommended on all data, once, with some runs on samples between two such checks.
 
     Samples cannot show everything: a configuration that is cheap on half of the data may be slow on all of it, because memory or
-    credits run out. One run tells, for less than the limit on cost, and the model learns from it about similar configurations.
+    credits run out. One run tells, for about the limit on cost, and the model learns from it about similar configurations.
+
+    An answer must be sure of the constraints, a check need not be. Once the answer has run, the best row that is likely to keep them is
+    checked, if it is predicted to beat every check so far; otherwise one failed check, which makes the model unsure of all
+    similar rows, would end the checks.
     """
 
     every: int = 10
     """Runs between two checks, and before the first one."""
     answer: BestPredicted = field(default_factory=BestPredicted)
+    likely: float = 0.5
+    """Probability of keeping the constraints from which a row is checked that is no answer yet; 1 for answers only."""
 
     def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
-        """The recommendation; None when none is due, or the recommendation has run on all data already."""
-        full = row_shares(state.problem) == 1.0
+        """The row to check; None when no check is due, or none would tell anything."""
+        problem = state.problem
+        full = row_shares(problem) == 1.0
         if full.all() or not (state.open & full).any() or self._since_last(state) < self.every:
             return None
         row = self.answer(state, surrogate, seed)
-        if row is None or not state.open[row] or not full[row]:
+        if row is not None and state.open[row] and full[row]:
+            return Plan(row, why="recommended now, and not yet run on all data", stoppable=True)
+        checked = [value for row, value in feasible_runs(problem, state.observations) if full[row]]
+        if surrogate is None or not checked or self.likely >= 1.0:
             return None
-        return Plan(row, why="recommended now, and not yet run on all data", stoppable=True)
+        row = self._likely_better(state, answering(surrogate)(state, seed), full, min(checked))
+        return None if row is None else Plan(row, why="likely to beat what ran on all data", stoppable=True)
+
+    def _likely_better(self, state: State, prediction: Prediction, full: BoolArray, best: float) -> int | None:
+        """The row with the best predicted objective among those that are open, likely to keep the constraints, and better than `best`."""
+        problem = state.problem
+        value = prediction.objective(problem)[0]
+        found = state.open & full & (prediction.feasible(problem)[0] >= self.likely) & (value < best)
+        if problem.answerable is not None:
+            found &= problem.answerable
+        return int(np.argmin(np.where(found, value, np.inf))) if found.any() else None
 
     def _since_last(self, state: State) -> int:
         """Runs on samples since the last run on all data."""

@@ -17,6 +17,7 @@ from lynceus.models.state import State
 from lynceus.policy.interfaces import Chooser
 from lynceus.policy.orders import affordable_seconds
 from lynceus.policy.planners.simple import ByPrice
+from lynceus.problem.problem import Problem
 from lynceus.trial.order import Plan
 
 
@@ -66,13 +67,16 @@ def passed_usd(state: State, cheapest: int) -> float:
 
     A run that was charged c would have been charged at least min(c, C*) in a sweep, where C* is the best cost now: the incumbent of a
     sweep that has passed the same configurations is not better, because each of them has run here until it was at least as expensive.
+    A sweep stops every run at its limits, so what a run was charged beyond them does not count.
     """
-    price = state.problem.price
+    problem, price = state.problem, state.problem.price
     best = float(state.best[0]) if state.problem.kind == "cost" and not np.isnan(state.best[0]) else math.inf
     charged: dict[int, float] = {}
     for seen in state.observations:
         if price[seen.row] <= price[cheapest] and seen.row != cheapest:
-            charged[seen.row] = max(charged.get(seen.row, 0.0), seen.outcome.charged_usd)
+            charged[seen.row] = max(
+                charged.get(seen.row, 0.0), min(seen.outcome.charged_usd, limit_usd(problem, seen.row))
+            )
     return sum(min(usd, best) for usd in charged.values())
 
 
@@ -86,8 +90,13 @@ def _most_usd(state: State, plan: Plan) -> float:
 
 def _first_usd(state: State) -> float:
     """The most that the cheapest configuration can be charged under the limits of the problem; else what the first run was charged."""
-    problem = state.problem
-    row = int(np.argmin(problem.price))
-    if math.isfinite(problem.ceiling_s[row]):
-        return problem.billing.charge(float(problem.ceiling_s[row]), float(problem.price[row]))
+    limit = limit_usd(state.problem, int(np.argmin(state.problem.price)))
+    if math.isfinite(limit):
+        return limit
     return next((seen.outcome.charged_usd for seen in state.observations if seen.outcome.charged_usd > 0), math.inf)
+
+
+def limit_usd(problem: Problem, row: int) -> float:
+    """The most that a run can be charged that ends within the limits of the problem; infinite where there are none."""
+    ceiling_s = float(problem.ceiling_s[row])
+    return problem.billing.charge(ceiling_s, float(problem.price[row])) if math.isfinite(ceiling_s) else math.inf

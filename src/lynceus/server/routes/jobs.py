@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -12,6 +13,7 @@ from lynceus.library.recurring.job_documents import job_page, jobs_document
 from lynceus.library.recurring.recurring_job import RecurringJob
 from lynceus.notify.job_notifier import notify_job
 from lynceus.problem.units import parse_duration, parse_money
+from lynceus.recurring.action import Action
 from lynceus.server import job_schemas
 from lynceus.server.context import Context, context_of, run_slow, visitor_of
 from lynceus.server.examples import example
@@ -19,6 +21,7 @@ from lynceus.server.job_schemas import JobName
 from lynceus.storage.sql.jobs import JobStore
 
 routes = APIRouter()
+_log = logging.getLogger("lynceus.server")
 
 
 def _job(request: Request, name: str) -> RecurringJob:
@@ -26,7 +29,11 @@ def _job(request: Request, name: str) -> RecurringJob:
 
 
 def _by(request: Request, body: job_schemas.Authored) -> str:
-    return body.by or f"client {visitor_of(request).address}"
+    """Who the client says it is; with a named token, the token too: others cannot make changes in its name."""
+    visitor = visitor_of(request)
+    if not body.by:
+        return visitor.author
+    return body.by if visitor.token is None else f"{body.by} (token {visitor.token})"
 
 
 @routes.get("/jobs", operation_id="jobs", responses=example("jobs"))
@@ -85,12 +92,21 @@ async def record(request: Request, name: JobName, body: job_schemas.RecordRun) -
         one = _job(request, name)
         told = body.model_dump(exclude={"run_id"})
         new = one.record(told.pop("runtime"), run_id=body.run_id, **told)
-        found = one.review()
-        notify_job(one.store, found)
-        changes = [{"kind": str(action.kind), "reason": action.reason} for action in found.done]
-        return {"new": new, "version": found.job.record.current, "changes": changes}
+        changes = [{"kind": str(action.kind), "reason": action.reason} for action in _reviewed(one)]
+        return {"new": new, "version": one.store.head(name).version.number, "changes": changes}
 
     return await run_slow(request, change)
+
+
+def _reviewed(one: RecurringJob) -> tuple[Action, ...]:
+    """What was changed because of the runs so far. They are recorded, so a model that fails here is no error of the request."""
+    try:
+        found = one.review()
+        notify_job(one.store, found)
+    except Exception:
+        _log.exception("%s: the run is recorded, but the job could not be looked at", one.name)
+        return ()
+    return found.done
 
 
 @routes.post("/jobs/{name}/adopt", operation_id="adopt", responses=example("adopt"))
@@ -102,8 +118,9 @@ async def adopt(request: Request, name: JobName, body: job_schemas.Adopt) -> Doc
 
     def change() -> Document:
         store = JobStore(context_of(request).storage)
+        by = _by(request, body)
         head = adopt_configuration(
-            store, name, source=body.study, params=body.params, by=_by(request, body), reason=body.reason
+            store, name, source=body.study, params=body.params, by=by, reason=body.reason, files=False
         )
         return {"job": name, "version": head.version.number, "params": dict(head.version.params)}
 

@@ -1,4 +1,4 @@
-"""Routes that change what a study is called, what is written on it, and whether it exists. They need the write token."""
+"""Routes that change what a study is called, what is written on it, and whether it exists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lynceus.library.delete_study import delete_study
 from lynceus.library.rename_study import rename_study
 from lynceus.server import commands, schemas
 from lynceus.server.command_runner import Run
-from lynceus.server.context import context_of, run_slow
+from lynceus.server.context import context_of, run_slow, visitor_of
 from lynceus.server.errors import HttpError, unknown_study
 from lynceus.server.examples import example
 from lynceus.server.schemas import StudyName
@@ -33,12 +33,12 @@ async def write_note(run: Run, body: schemas.WriteNote) -> dict[str, Any]:
 )
 async def rename(request: Request, name: StudyName, body: schemas.Rename) -> dict[str, Any]:
     """Give a study another name. Refused while trials are open or a worker runs it."""
-    storage = context_of(request).storage
+    storage, by = context_of(request).storage, visitor_of(request).author
 
     def change() -> dict[str, Any]:
         _check_known(storage, name)
         try:
-            return {"name": rename_study(storage, name, body.name).name}
+            return {"name": rename_study(storage, name, body.name, by=by).name}
         except (StudyBusyError, StudyExistsError) as error:
             raise HttpError(409, str(error)) from error
 
@@ -50,12 +50,12 @@ async def rename(request: Request, name: StudyName, body: schemas.Rename) -> dic
 @routes.delete("/studies/{name}", operation_id="delete", response_model=schemas.Deleted, responses=example("delete"))
 async def delete(request: Request, name: StudyName, force: _Force = False) -> dict[str, Any]:
     """Delete a study for good: its trials, their files, and what is left of their jobs. Refused while trials are open, unless forced."""
-    storage = context_of(request).storage
+    storage, by = context_of(request).storage, visitor_of(request).author
 
     def change() -> dict[str, Any]:
         _check_known(storage, name)
         try:
-            deletion = delete_study(storage, name, force=force)
+            deletion = delete_study(storage, name, force=force, by=by)
         except StudyBusyError as error:
             raise HttpError(409, str(error)) from error
         return {"name": deletion.study, "trials": deletion.trials, "left": deletion.left}

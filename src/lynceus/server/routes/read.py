@@ -22,13 +22,14 @@ from lynceus.analysis.trial_filter import select_trials
 from lynceus.analysis.trial_rows import trial_rows, trials_csv
 from lynceus.analysis.whatif import constraint_cases, deadline_case, price_case, unchanged, whatifs, with_deadline
 from lynceus.errors import InputError
-from lynceus.library.studies import studies_document, study_line
+from lynceus.library.studies import budget_uses, studies_document, study_line
 from lynceus.library.trial_output import trial_output
 from lynceus.problem.units import parse_duration
 from lynceus.server.context import Context, context_of, run_slow, snapshot
 from lynceus.server.errors import unknown_trial
 from lynceus.server.examples import example
 from lynceus.server.schemas import Note, StoredText, StudyName, TrialNumber
+from lynceus.storage.sql.budgets import BudgetStore
 from lynceus.storage.sql.notes import read_note
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.study.changed_limits import checked_constraints, new_limits
@@ -55,7 +56,7 @@ def studies(request: Request) -> Document:
 
 
 def _line(context: Context, record: StudyRecord) -> Document:
-    """The overview of a study, computed once per change of the study."""
+    """The overview of a study without the budgets that it shares, computed once per change of the study."""
     if record.damage is not None:
         return study_line(context.storage, record)
     key = (record.identity, "line")
@@ -66,8 +67,9 @@ def _line(context: Context, record: StudyRecord) -> Document:
 @routes.get("/studies/{name}", operation_id="study", responses=example("study"))
 def study(request: Request, name: StudyName) -> Document:
     """The state of a study, its parameters, and the job file it was created from."""
-    one = snapshot(request, name)
-    return _line(context_of(request), one.record) | {
+    one, context = snapshot(request, name), context_of(request)
+    return _line(context, one.record) | {
+        **budget_uses(one.record, BudgetStore(context.storage).of(one.record.payer)),
         "identity": one.record.identity,
         "sequence": one.record.sequence,
         "open": [order.number for order in one.study.pending],

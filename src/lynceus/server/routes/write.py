@@ -1,4 +1,4 @@
-"""Routes that change studies: create, ask, tell, heartbeat, stop, resume, enqueue, add. They need the write token."""
+"""Routes that change studies: create, ask, tell, heartbeat, stop, resume, enqueue, add."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from lynceus.library.history import with_history
 from lynceus.policy.policy_file import describe
 from lynceus.server import commands, schemas
 from lynceus.server.command_runner import Run
-from lynceus.server.context import Context, context_of
+from lynceus.server.context import Context, context_of, visitor_of
 from lynceus.server.errors import HttpError
 from lynceus.server.examples import example
+from lynceus.server.guard import Visitor
 from lynceus.server.job_upload import uploaded_job
 from lynceus.server.schemas import IdempotencyKey, TrialNumber
 from lynceus.storage.sql.idempotency import Once, request_digest
 from lynceus.storage.sql.storage import fingerprint
 from lynceus.study.past_runs import PastRun
+from lynceus.trial.shared_budget import Payer
 
 routes = APIRouter()
 
@@ -70,7 +72,7 @@ async def create(request: Request, response: Response, idempotency_key: Idempote
         once = (
             None if idempotency_key is None else Once(idempotency_key, request_digest("create", prepared.job.stored()))
         )
-        return _created(context, prepared, once)
+        return _created(context, prepared, once, visitor_of(request))
 
     created, repeated = await run_in_threadpool(make)
     context.events.check_now()
@@ -79,7 +81,9 @@ async def create(request: Request, response: Response, idempotency_key: Idempote
     return created
 
 
-def _created(context: Context, prepared: PreparedStudy, once: Once | None) -> tuple[dict[str, Any], bool]:
+def _created(
+    context: Context, prepared: PreparedStudy, once: Once | None, visitor: Visitor
+) -> tuple[dict[str, Any], bool]:
     """The new study, and whether an earlier attempt of the same request has created it."""
     storage = context.storage
     if once is not None and (given := storage.given_answer(once)) is not None:
@@ -94,6 +98,8 @@ def _created(context: Context, prepared: PreparedStudy, once: Once | None) -> tu
             policy=describe(prepared.policy),
             seed=job.spec.seed,
             once=once,
+            payer=Payer(job.spec.project, job.spec.owner or visitor.token),
+            by=visitor.author,
         )
     except InputError:
         # An attempt of the same request may have been faster; otherwise the name is taken.

@@ -41,10 +41,21 @@ def back_up(url: str, to: Path) -> str:
             version = _copy_pages(reading, source, part) if source.is_sqlite else _copy_tables(reading, source, part)
         os.chmod(part, 0o600)
         try:
-            os.link(part, to)
+            _put_in_place(part, to)
         except FileExistsError:  # another backup was faster
             raise taken from None
     return version
+
+
+def _put_in_place(part: Path, to: Path) -> None:
+    """Give a complete file its name; `FileExistsError` if another file has it."""
+    try:
+        os.link(part, to)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: FAT, shares of Windows
+        os.close(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.replace(part, to)
 
 
 def restore(file: Path, url: str) -> str:

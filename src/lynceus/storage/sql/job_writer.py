@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -23,7 +24,9 @@ from lynceus.storage.job_serialization import (
 from lynceus.storage.serialization import storable
 from lynceus.storage.sql.address import without_credentials
 from lynceus.storage.sql.clock import StorageClock
-from lynceus.storage.sql.tables import job_changes, job_runs, job_versions, jobs
+from lynceus.storage.sql.shared_budgets import shared_budgets
+from lynceus.storage.sql.tables import job_changes, job_runs, job_versions, jobs, studies
+from lynceus.trial.shared_budget import Payer, SharedBudget
 
 LONGEST_ID = 200
 TOLD = "told"
@@ -89,7 +92,7 @@ class JobWriter:
         before, after = settings_record(self.settings), settings_record(settings)
         changed = {
             name: [before.get(name), after.get(name)]
-            for name in {*before, *after}
+            for name in sorted(before.keys() | after.keys())
             if before.get(name) != after.get(name)
         }
         if changed:
@@ -98,12 +101,13 @@ class JobWriter:
 
     def set_document(self, document: Mapping[str, Any], studies: Sequence[str]) -> None:
         """Another job file and other studies from now on. Past runs keep their meaning: versions name their parameters."""
-        self._values |= {"document": without_credentials(dict(document)), "studies": list(studies)}
+        payer = job_payer(self._connection, document, studies)
+        self._values |= {"document": without_credentials(dict(document)), "studies": list(studies), **payer}
         self._changed = True
 
     def add_run(self, run: ProductionRun) -> bool:
         """Record a run; False, and nothing changes, if it is recorded already. `OtherRunError` if another run has its id."""
-        check_id(run.run_id, "run id", "'2026-11-18T02:00'")
+        check_run_id(run.run_id)
         wanted = select(job_runs.c.facts).where(job_runs.c.job_id == self._row.id, job_runs.c.run_id == run.run_id)
         known = self._connection.execute(wanted).scalar_one_or_none()
         if known is not None:
@@ -133,20 +137,30 @@ class JobWriter:
         self._changed = True
         return True
 
-    def reserve_canary(self, version: int, run_id: str, reserved_usd: float) -> OpenCanary:
-        """Let one run try a version; `JobChangedError` while another run does."""
+    def reserve_canary(
+        self, version: int, run_id: str, reserved_usd: float, *, timeout_s: float = math.inf
+    ) -> OpenCanary:
+        """Let one run try a version; `JobChangedError` while another run does.
+
+        A scheduler that runs the job itself gives no sign of life until it reports: until `timeout_s` its canary is taken to run.
+        """
         if self.canary_lives and self.canary is not None and self.canary.run_id != run_id:
             raise JobChangedError
         self.canary = OpenCanary(version, run_id, self.now, reserved_usd)
         self._values["canary"] = asdict(self.canary)
-        self._renew()
+        self._renew(timeout_s if math.isfinite(timeout_s) else 0.0)
         return self.canary
+
+    def shared_budgets(self) -> tuple[SharedBudget, ...]:
+        """The budgets on which the job draws, held until the transaction ends."""
+        payer = Payer(self._row.project, self._row.owner)
+        return shared_budgets(self._connection, payer, self.now, hold=True)
 
     def renew_canary(self, run_id: str) -> bool:
         """The scheduler of a canary gives a sign of life; False if the canary is no longer its own."""
         if self.canary is None or self.canary.run_id != run_id:
             return False
-        self._renew()
+        self._renew(0.0)
         return True
 
     def end_canary(self) -> None:
@@ -174,15 +188,27 @@ class JobWriter:
             values = {**self._values, "sequence": self._row.sequence + 1}
             self._connection.execute(update(jobs).where(jobs.c.id == self._row.id).values(**values))
 
-    def _renew(self) -> None:
+    def _renew(self, more_s: float) -> None:
+        """Let the canary live at least so much longer than without a sign of life."""
         time = self._clock.lease_now(self.now)
-        self._values |= {"lease_s": time.at_s + self._lease_s, "lease_clock": time.clock}
+        until_s = time.at_s + self._lease_s + more_s
+        if self._row.lease_s is not None and self._row.lease_clock == time.clock and "canary" not in self._values:
+            until_s = max(until_s, float(self._row.lease_s))
+        self._values |= {"lease_s": until_s, "lease_clock": time.clock}
 
     def _count(self, table: Any) -> int:
         wanted = select(func.count()).where(table.c.job_id == self._row.id)
         if table is job_changes:
             wanted = wanted.where(table.c.kind != TOLD)
         return int(self._connection.execute(wanted).scalar_one())
+
+
+def job_payer(connection: Connection, document: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Who pays for a job: whom its job file names, else who pays for the newest of its studies."""
+    wanted = select(studies.c.project, studies.c.owner).where(studies.c.name.in_(names)).order_by(studies.c.id.desc())
+    newest = connection.execute(wanted.limit(1)).one_or_none()
+    job, known = document.get("job", {}), {} if newest is None else newest._asdict()
+    return {name: job.get(name) or known.get(name) for name in ("project", "owner")}
 
 
 def version_values(version: Version) -> dict[str, Any]:
@@ -214,6 +240,11 @@ def check_id(text: str, what: str, example: str) -> None:
     """Refuse a text that no column can hold, or that no user could type again."""
     if not text or not text.isprintable() or len(text) > LONGEST_ID:
         raise InputError(f"{what} {text[:60]!r}: give 1 to {LONGEST_ID} printable characters, for example {example}.")
+
+
+def check_run_id(run_id: str) -> None:
+    """Refuse an id under which a run could not be recorded, before it starts."""
+    check_id(run_id, "run id", "'2026-11-18T02:00'")
 
 
 def _same_run(one: ProductionRun, other: ProductionRun) -> bool:

@@ -14,16 +14,26 @@ from typing import Any, NoReturn
 from sqlalchemy import Row, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, did_you_mean
 from lynceus.recurring.record import Change, JobRecord, OpenCanary, Version
 from lynceus.recurring.settings import Settings
 from lynceus.storage.job_serialization import basis_of, canary_of, run_of, settings_of, settings_record
 from lynceus.storage.serialization import reading
 from lynceus.storage.sql.address import without_credentials
-from lynceus.storage.sql.job_writer import TOLD, JobChangedError, JobWriter, change_values, check_id, version_values
+from lynceus.storage.sql.job_writer import (
+    TOLD,
+    JobChangedError,
+    JobWriter,
+    change_values,
+    check_id,
+    job_payer,
+    version_values,
+)
+from lynceus.storage.sql.shared_budgets import keep_job_charges
 from lynceus.storage.sql.storage import Storage
 from lynceus.storage.sql.tables import job_changes, job_runs, job_versions, jobs
 from lynceus.storage.sql.transaction import writing
+from lynceus.trial.shared_budget import Payer
 
 CANARY_LEASE_S = 900.0
 """A canary whose scheduler has been silent for so long no longer keeps others from trying."""
@@ -33,6 +43,8 @@ ADOPTING = ("adopt", "reprice", "retune", "return", "rollback")
 
 class UnknownJobError(InputError):
     """A storage has no job of this name."""
+
+    see = "recurring.md#adopt-run-record"
 
 
 class JobExistsError(InputError):
@@ -63,6 +75,8 @@ class StoredJob:
     studies: tuple[str, ...]
     """Names of the studies whose trials tell of it, oldest first."""
     created_s: float
+    payer: Payer
+    """On whose budgets its canaries, searches and production runs draw."""
     record: JobRecord
     """Without the trials of its studies."""
 
@@ -106,6 +120,7 @@ class JobStore:
                         studies=list(studies),
                         sequence=1,
                         current=1,
+                        **job_payer(connection, document, studies),
                     )
                     job_id = connection.execute(new.returning(jobs.c.id)).scalar_one()
                     first = replace(first, number=1, at_s=now)
@@ -115,6 +130,11 @@ class JobStore:
             except IntegrityError:
                 raise JobExistsError(f"job {name!r} exists already in {self.storage.shown_url}.") from None
         return self.head(name)
+
+    def names(self) -> list[str]:
+        """The names of all jobs, also of those that cannot be read."""
+        with self.storage._errors(), self.storage._engine.connect() as connection:
+            return list(connection.execute(select(jobs.c.name).order_by(jobs.c.name)).scalars())
 
     def heads(self) -> list[JobHead]:
         """All jobs, by name."""
@@ -158,12 +178,19 @@ class JobStore:
                 identity=head.identity,
             )
             return StoredJob(
-                head, without_credentials(dict(row.document)), tuple(row.studies), float(row.created_s), record
+                head,
+                without_credentials(dict(row.document)),
+                tuple(row.studies),
+                float(row.created_s),
+                Payer(row.project, row.owner),
+                record,
             )
 
     def delete(self, name: str) -> bool:
         """Delete a job with its versions, runs and audit, for good."""
         with self.storage._writing() as connection:
+            connection.execute(select(jobs.c.id).where(jobs.c.name == name).with_for_update())
+            keep_job_charges(connection, name, self.storage.clock.now(connection))
             return connection.execute(delete(jobs).where(jobs.c.name == name)).rowcount > 0
 
     @contextmanager
@@ -176,11 +203,13 @@ class JobStore:
             row = connection.execute(select(jobs).where(jobs.c.name == name).with_for_update()).one_or_none()
             if row is None:
                 raise UnknownJobError(
-                    f"job {name!r} is not in {self.storage.shown_url}; adopt it with: lynceus adopt {name}."
+                    f"job {name!r} is not in {self.storage.shown_url}; adopt it with: lynceus adopt {name} --from STUDY."
                 )
             if sequence is not None and row.sequence != sequence:
                 raise JobChangedError
-            writer = JobWriter(connection, row, self.storage.clock, self._lease_s)
+            with reading(f"job {name!r}", self.storage.shown_url):
+                writer = JobWriter(connection, row, self.storage.clock, self._lease_s)
+                _ = writer.settings
             yield writer
             writer.finish()
 
@@ -190,9 +219,10 @@ class JobStore:
             return JobHead(row.name, row.identity, row.sequence, _version(row), settings_of(row.settings), canary)
 
     def _unknown(self, name: str) -> NoReturn:
-        known = ", ".join(one.name for one in self.heads()[:20]) or "none"
+        names = self.names()
+        known, meant = ", ".join(names[:20]) or "none", did_you_mean(name, names)
         raise UnknownJobError(
-            f"job {name!r} is not in {self.storage.shown_url}; known are: {known}; adopt it with: lynceus adopt {name}."
+            f"job {name!r} is not in {self.storage.shown_url}; known are: {known}; adopt it with: lynceus adopt {name} --from STUDY.{meant}"
         )
 
 

@@ -12,11 +12,13 @@ from typing import Any
 from sqlalchemy import Connection, Engine, insert, select, update
 
 from lynceus.storage.forks import renew_after_fork
-from lynceus.storage.serialization import limits_record, order_record, outcome_record, storable, target_record
+from lynceus.storage.serialization import limits_record, order_record, storable
 from lynceus.storage.sql.address import Address
 from lynceus.storage.sql.clock import StorageClock
 from lynceus.storage.sql.leases import LOST_AFTER_S, Leases
 from lynceus.storage.sql.reader import STUDY_COLUMNS, Reader
+from lynceus.storage.sql.rows import settled_values
+from lynceus.storage.sql.shared_budgets import shared_budgets
 from lynceus.storage.sql.tables import events, studies, trials
 from lynceus.storage.sql.transaction import database_errors, writing
 from lynceus.storage.worker import myself
@@ -24,6 +26,7 @@ from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Order
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
+from lynceus.trial.shared_budget import Payer, SharedBudget
 from lynceus.trial.stop import Stopped
 
 LONGEST_GAP_S = 60.0
@@ -48,6 +51,8 @@ class SqlJournal:
         self._engine, self._address, self.study_id = engine, address, study_id
         self._clock, self._leases = clock, Leases(study_id, clock, lease_s)
         self._reader = Reader(study_id, name, address.shown)
+        self.shared_budgets = self._shared_budgets
+        """See `lynceus.storage.journal.Journal`."""
         self._begin()
         renew_after_fork(self, SqlJournal._begin, lambda journal: journal._lock)
         self.refresh()
@@ -182,7 +187,7 @@ class SqlJournal:
             if self._fenced(run):
                 return False
             now, rank = self._now(), reader.row.settled
-            self._change(number, _settled_values(observation, rank, now), settled=rank + 1, **self._worked(now))
+            self._change(number, settled_values(observation, rank, now), settled=rank + 1, **self._worked(now))
             self._note("settled", number, {"end": str(observation.outcome.end)})
             self._reader.held.pop(number, None)
             reader.settle(replace(observation, started_s=run.launched_s or run.ordered_s, ended_s=now))
@@ -207,7 +212,7 @@ class SqlJournal:
                     "number": seen.order.number,
                     "params": dict(point),
                     "ordered": order_record(seen.order),
-                    **_settled_values(seen, rank, now),
+                    **settled_values(seen, rank, now),
                 }
                 for rank, (seen, point) in enumerate(zip(observations, params, strict=True), first)
             ]
@@ -260,6 +265,8 @@ class SqlJournal:
     def enqueued(self, rows: Sequence[int]) -> None:
         """The whole queue, replaced."""
         with self.exclusive():
+            if len(rows) > len(self.record.queue):
+                self._note("enqueued", None, {"row": rows[-1]})
             self._change_study(queue=list(rows))
 
     def announced(self, event: str) -> bool:
@@ -296,6 +303,16 @@ class SqlJournal:
             self._note("released", None)
             self._next()  # also when nothing was open: readers should notice
             self.refresh()
+
+    def _shared_budgets(self) -> tuple[SharedBudget, ...]:
+        row = self._reader.row
+        payer = Payer(row.project, row.owner)
+        if not payer.accounts:
+            return ()
+        if self._connection is not None and self._writer == threading.get_ident():
+            return shared_budgets(self._connection, payer, self._now(), hold=True)
+        with self._errors(), self._engine.connect() as connection:
+            return shared_budgets(connection, payer, self._clock.now(connection))
 
     def _abandoned(self) -> tuple[int, ...]:
         with self._errors(), self._engine.connect() as connection:
@@ -376,13 +393,3 @@ def abandoned_runs(journal: SqlJournal) -> tuple[int, ...]:
     """Numbers of the open runs that `adopt` would take over now."""
     journal.refresh()
     return journal._abandoned()
-
-
-def _settled_values(seen: Observation, rank: int, now: float) -> dict[str, object]:
-    """What is written of a trial when it settles."""
-    return {
-        "rank": rank,
-        "outcome": outcome_record(seen.outcome),
-        "told": target_record(seen.target),
-        "settled_s": now,
-    }

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.storage.sql.engine import is_open_here
 
-HEAD = "0006"
+HEAD = "0008"
 """The newest version of the tables, as in `migrations/versions`."""
 _TABLES = frozenset({"studies", "trials", "events", "settings"})
 """Every version has these; no other program that is known to us has all of them."""

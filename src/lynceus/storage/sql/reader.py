@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, select
 from lynceus.errors import InfrastructureError, InputError
 from lynceus.storage.serialization import limits_of, order_of, outcome_of, reading, target_of
 from lynceus.storage.sql.tables import studies, trials
-from lynceus.trial.order import Purpose
+from lynceus.trial.order import UNORDERED
 from lynceus.trial.outcome import Observation
 from lynceus.trial.record import OpenRun, Record, RequestedState
 from lynceus.trial.stop import Stopped, StopReason
@@ -156,7 +156,7 @@ class Reader:
                 "restore it from a backup."
             )
         order = order_of(trial.ordered) if known is None else known.order
-        imported = order.plan.purpose in (Purpose.IMPORT, Purpose.SHARED)
+        imported = order.plan.purpose in UNORDERED
         started_s = None if imported else float(trial.launched_s or trial.ordered_s)
         ended_s = None if imported or trial.settled_s is None else float(trial.settled_s)
         self.settle(Observation(order, outcome_of(trial.outcome), target_of(trial.told), started_s, ended_s))

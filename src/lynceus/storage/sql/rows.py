@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Row
 
-from lynceus.storage.serialization import DamagedRecordError, limits_of, order_of, outcome_of, reading, target_of
+from lynceus.storage.serialization import (
+    DamagedRecordError,
+    limits_of,
+    order_of,
+    outcome_of,
+    outcome_record,
+    reading,
+    target_of,
+    target_record,
+)
 from lynceus.storage.sql.address import without_credentials
 from lynceus.trial.limit_change import LimitChange
 from lynceus.trial.order import Order
-from lynceus.trial.outcome import Outcome, TrainingTarget
+from lynceus.trial.outcome import Observation, Outcome, TrainingTarget
 from lynceus.trial.record import RequestedState
+from lynceus.trial.shared_budget import Payer
 from lynceus.trial.stop import Stopped, StopReason
 
 
@@ -48,6 +58,8 @@ class StudyRecord:
     limit_changes: tuple[LimitChange, ...] = ()
     """Every change of the constraints since it began, oldest first."""
     added_trials: int = 0
+    payer: Payer = field(default_factory=Payer)
+    """On whose budgets its runs draw."""
     damage: str | None = None
     """What makes the row unreadable, as a sentence; the other fields then hold what could be read."""
 
@@ -55,6 +67,12 @@ class StudyRecord:
     def state(self) -> str:
         """`RUNNING`, `PAUSED`, `STOPPED` (by the user) or `FINISHED`."""
         return "RUNNING" if self.stopped is None else self.stopped.study_state
+
+    @property
+    def has_command(self) -> bool:
+        """Whether workers can run its trials; otherwise a program does, by ask and tell."""
+        job = self.document.get("job") or {}
+        return bool(job.get("run") or job.get("serve"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +160,7 @@ def _study_record(row: Row[Any]) -> StudyRecord:
         int(row.sequence),
         limits_of(row.limits),
         int(row.added_trials),
+        Payer(row.project, row.owner),
     )
 
 
@@ -169,3 +188,13 @@ def trial_record(row: Row[Any], study: str, shown_url: str) -> TrialRecord:
 
 def _moment(value: Any) -> float | None:
     return None if value is None else float(value)
+
+
+def settled_values(seen: Observation, rank: int, now: float) -> dict[str, object]:
+    """What is written of a trial when it settles."""
+    return {
+        "rank": rank,
+        "outcome": outcome_record(seen.outcome),
+        "told": target_record(seen.target),
+        "settled_s": now,
+    }

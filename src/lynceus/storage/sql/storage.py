@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,11 +16,12 @@ from typing import Any
 from sqlalchemy import Connection, delete, exists, func, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, did_you_mean
 from lynceus.problem.problem import Problem
 from lynceus.storage.serialization import DamagedRecordError, check_seed
 from lynceus.storage.sql import migrate
 from lynceus.storage.sql.address import Address, parse_address, without_credentials
+from lynceus.storage.sql.audit import AuditEntry, note_change
 from lynceus.storage.sql.clock import StorageClock
 from lynceus.storage.sql.engine import open_engine
 from lynceus.storage.sql.file_system import warn_of_network
@@ -27,11 +29,13 @@ from lynceus.storage.sql.idempotency import Answer, Once, forget_answers, given_
 from lynceus.storage.sql.journal import SqlJournal
 from lynceus.storage.sql.leases import LOST_AFTER_S
 from lynceus.storage.sql.rows import Cursor, Event, StudyRecord, TrialRecord, study_record, trial_record
+from lynceus.storage.sql.shared_budgets import keep_study_charges
 from lynceus.storage.sql.tables import events, settings, studies, trials
 from lynceus.storage.sql.totals import Totals, count_totals, read_comparable, read_totals, select_comparable
 from lynceus.storage.sql.transaction import database_errors, writing
 from lynceus.trial.outcome import Observations
 from lynceus.trial.record import RequestedState
+from lynceus.trial.shared_budget import Payer
 
 __all__ = [
     "DEFAULT_URL",
@@ -43,7 +47,6 @@ __all__ = [
     "StudyRecord",
     "TrialRecord",
     "fingerprint",
-    "rename_study",
     "upgrade",
 ]
 
@@ -56,6 +59,8 @@ class StudyExistsError(InputError):
 
 class StudyBusyError(InputError):
     """A study has open trials, or a worker runs it, so that it can be neither deleted nor renamed now."""
+
+    see = "durability.md#leases"
 
 
 class Storage:
@@ -122,12 +127,15 @@ class Storage:
         policy: Mapping[str, Any],
         seed: int = 0,
         once: Once | None = None,
+        payer: Payer | None = None,
+        by: str | None = None,
     ) -> StudyRecord:
         """A new study; its name must be free. `document` is stored as it is, but for passwords of a storage: put no secret into it.
 
-        With `once`, the answer to that request is stored with it: the study's name.
+        With `once`, the answer to that request is stored with it: the study's name. Its runs draw on the budgets of `payer`; `by` is
+        who creates it, for the audit.
         """
-        _check_name(name)
+        check_study_name(name)
         check_seed(seed)
         new = {
             "name": name,
@@ -136,6 +144,7 @@ class Storage:
             "fingerprint": fingerprint,
             "policy": dict(policy),
             "seed": seed,
+            **asdict(payer or Payer()),
         }
         with self._errors():
             try:
@@ -144,6 +153,7 @@ class Storage:
                     study = insert(studies).values(**new, **_unstarted(now)).returning(studies.c.id)
                     study_id = connection.execute(study).scalar_one()
                     connection.execute(insert(events).values(study_id=study_id, at_s=now, kind="created"))
+                    note_change(connection, AuditEntry(now, by or "", "create", name))
                     if once is not None:
                         keep_answers(connection, study_id, [Answer(once, {"name": name})], now)
                         forget_answers(connection, now)
@@ -160,8 +170,9 @@ class Storage:
             if record.damage is not None:
                 raise DamagedRecordError(record.damage)
             return record
-        known = ", ".join(one.name for one in self.studies()[:20]) or "none"
-        raise InputError(f"study {name!r} is not in {self.shown_url}; known are: {known}.")
+        names = [one.name for one in self.studies()]
+        known = ", ".join(names[:20]) or "none"
+        raise InputError(f"study {name!r} is not in {self.shown_url}; known are: {known}.{did_you_mean(name, names)}")
 
     def studies(self) -> list[StudyRecord]:
         """Every study, oldest first; those that cannot be read say so in `damage`."""
@@ -178,10 +189,10 @@ class Storage:
         with self._writing() as connection:
             now, mine = self.clock.now(connection), studies.c.id == record.id
             connection.execute(select(studies.c.id).where(mine).with_for_update())
-            values: dict[str, Any] = {"document": without_credentials(dict(document))}
+            values: dict[str, Any] = {"document": without_credentials(dict(document)), **_payer_values(document)}
             if fingerprint is not None:
                 values["fingerprint"] = fingerprint
-                if count := _open_trials(connection, record.id):
+                if count := open_trials(connection, record.id):
                     raise InputError(
                         f"study {name!r} has {count} open trials at its present prices; let them end (lynceus stop {name}), then try again."
                     )
@@ -190,15 +201,23 @@ class Storage:
             connection.execute(insert(events).values(study_id=record.id, at_s=now, kind=kind, detail=detail))
         return self.load_study(name)
 
-    def delete_study(self, name: str, *, only_unstarted: bool = False) -> bool:
-        """Delete a study and its trials for good, also one that cannot be read; with `only_unstarted`, unless it has a trial."""
+    def delete_study(self, name: str, *, only_unstarted: bool = False, by: str | None = None) -> bool:
+        """Delete a study and its trials for good, also one that cannot be read; with `only_unstarted`, unless it has a trial.
+
+        What it was charged in this month stays charged to its project and its owner.
+        """
         mine = [record.id for record in self.studies() if record.name == name]
         wanted = delete(studies).where(studies.c.id.in_(mine))
         if only_unstarted:
             wanted = wanted.where(~exists().where(trials.c.study_id == studies.c.id))
         with self._writing() as connection:
+            now = self.clock.now(connection)
+            if not only_unstarted:
+                locked = select(studies.c.id).where(studies.c.id.in_(mine)).with_for_update()
+                keep_study_charges(connection, connection.execute(locked).scalars().all(), now)
             deleted = connection.execute(wanted).rowcount > 0
             if deleted:
+                note_change(connection, AuditEntry(now, by or "", "delete", name))
                 connection.execute(delete(settings).where(settings.c.name.in_([outage_setting(one) for one in mine])))
         return deleted
 
@@ -285,31 +304,6 @@ class Storage:
             yield
 
 
-def rename_study(storage: Storage, name: str, new: str) -> StudyRecord:
-    """Another name for a study; it must be free. Journals that were opened under the old name refuse to go on."""
-    _check_name(new)
-    record = storage.load_study(name)
-    document = dict(record.document)
-    if "job" in document:
-        document["job"] = {**document["job"], "name": new}
-    with storage._errors():
-        try:
-            with writing(storage._engine) as connection:
-                now, mine = storage.clock.now(connection), studies.c.id == record.id
-                connection.execute(select(studies.c.id).where(mine).with_for_update())
-                if count := _open_trials(connection, record.id):
-                    raise StudyBusyError(f"study {name!r} has {count} open trials; let them end, then rename it.")
-                values = {"name": new, "document": document, "sequence": studies.c.sequence + 1}
-                connection.execute(update(studies).where(mine).values(**values))
-                detail = {"from": name, "to": new}
-                connection.execute(insert(events).values(study_id=record.id, at_s=now, kind="renamed", detail=detail))
-        except IntegrityError:
-            raise StudyExistsError(
-                f"study {new!r} exists already in {storage.shown_url}; choose another name, or delete it with: lynceus delete {new}."
-            ) from None
-    return storage.load_study(new)
-
-
 def upgrade(url: str) -> tuple[str | None, str]:
     """Bring a storage to this program's version; returns the versions before and after."""
     address = parse_address(url)
@@ -354,7 +348,8 @@ def _usable(address: Address) -> Iterator[None]:
         raise InputError(f"storage {address.shown}: the address cannot be used ({said}); correct it.") from None
 
 
-def _open_trials(connection: Connection, study_id: int) -> int:
+def open_trials(connection: Connection, study_id: int) -> int:
+    """How many trials of a study have not settled."""
     wanted = select(func.count()).where(trials.c.study_id == study_id, trials.c.rank.is_(None))
     return int(connection.execute(wanted).scalar_one())
 
@@ -364,11 +359,18 @@ def outage_setting(study_id: int) -> str:
     return f"outage of study {study_id}"
 
 
-def _check_name(name: str) -> None:
+def check_study_name(name: str) -> None:
+    """Refuse a name that is no part of a path, or that no user could type again."""
     if not name or "/" in name or not name.isprintable() or name in (".", "..") or len(name) > 200:
         raise InputError(
             f"study name {name!r}: give 1 to 200 printable characters without '/', for example 'nightly-sessions'."
         )
+
+
+def _payer_values(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Who pays for a study from now on, by its job file; the owner stays where the file names none."""
+    job = document.get("job", {})
+    return {"project": job.get("project"), **({"owner": job["owner"]} if job.get("owner") is not None else {})}
 
 
 def _unstarted(now: float) -> dict[str, Any]:

@@ -56,6 +56,8 @@ studies = Table(
     Column("queue", Facts, nullable=False),  # rows that the user wants next
     Column("limits", Facts),  # changes of the constraints since it began; null for none
     Column("added_trials", Integer, nullable=False),
+    Column("project", String(200), index=True),  # who pays for it, see lynceus.trial.shared_budget; null for nobody
+    Column("owner", String(200), index=True),
 )
 
 trials = Table(
@@ -121,6 +123,8 @@ jobs = Table(
     Column("canary", Facts),  # the version that one run tries; null while none does
     Column("lease_s", Float(53)),  # until when no other run may try one, by the clock of `lease_clock`
     Column("lease_clock", String(40)),
+    Column("project", String(200), index=True),  # as of a study
+    Column("owner", String(200), index=True),
 )
 """Recurring jobs: what schedulers run in production."""
 
@@ -165,3 +169,58 @@ job_changes = Table(
     Column("facts", Facts, nullable=False),  # evidence, expected effect, what it cost
 )
 """The audit of recurring jobs: only grows."""
+
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("kind", String(10), primary_key=True),  # project or owner
+    Column("name", String(200), primary_key=True),
+    Column("usd", Float(53), nullable=False),  # dollars in a calendar month, UTC
+)
+"""Budgets that studies share. What is used of them is computed from the runs, and never stored."""
+
+past_charges = Table(
+    "past_charges",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("project", String(200)),
+    Column("owner", String(200)),
+    Column("month_s", Float(53), nullable=False, index=True),  # when the month began
+    Column("usd", Float(53), nullable=False),
+)
+"""What deleted studies and jobs were charged in the month in which they were deleted: deleting a study gives no money back."""
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at_s", Float(53), nullable=False, index=True),
+    Column("author", Text, nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("subject", Text, nullable=False),  # the study, the account or the token that was changed
+    Column("detail", Facts),
+)
+"""Who created, renamed and deleted studies, and changed budgets and tokens; only grows. Other changes are in `events` and `job_changes`."""
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(100), nullable=False, unique=True),
+    Column("role", String(10), nullable=False),
+    Column("digest", String(64), nullable=False, unique=True),  # SHA-256 of the secret, which is stored nowhere
+    Column("created_s", Float(53), nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("last_used_s", Float(53)),
+    Column("expires_s", Float(53)),
+)
+"""Named tokens of the server. A revoked one has no row any more; `audit` knows of it."""
+
+token_sessions = Table(
+    "token_sessions",
+    metadata,
+    Column("digest", String(64), primary_key=True),  # SHA-256 of the cookie
+    Column("token_id", Integer, ForeignKey("tokens.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("expires_s", Float(53), nullable=False),
+)
+"""Browsers that have signed in with a named token; they are signed out with it."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from lynceus.storage.sql.rows import TrialRecord
 from lynceus.storage.sql.tables import trials
-from lynceus.trial.order import Order, Plan
+from lynceus.trial.order import UNORDERED, Order, Plan, Purpose
 from lynceus.trial.outcome import End, Observation, Outcome
 
 _NO_PLAN = Plan(0, why="")
@@ -21,6 +21,8 @@ class Totals:
     """How much a study has used, and how its trials ended."""
 
     settled: int
+    counted: int
+    """Settled trials that the study ordered: they count against the trials of its budget."""
     stopped_early: int
     failed: int
     running: int
@@ -36,6 +38,7 @@ def read_totals(connection: Connection, study_id: int) -> Totals:
     row = connection.execute(
         select(
             func.count(trials.c.rank),
+            func.count(case((settled & _ordered_by_study(), 1))),
             func.count(case((settled & (end == str(End.TIMEOUT)), 1))),
             func.count(case((settled & (end == str(End.FAILED)), 1))),
             func.count(case((~settled, 1))),
@@ -45,7 +48,14 @@ def read_totals(connection: Connection, study_id: int) -> Totals:
     # Few are open, and what they reserve may be infinite, which databases write in different ways.
     open_orders = connection.execute(select(trials.c.ordered).where(trials.c.study_id == study_id, ~settled)).scalars()
     reserved = sum(float(order["reserved_usd"]) for order in open_orders)
-    return Totals(row[0], row[1], row[2], row[3], float(row[4] or 0.0), reserved)
+    return Totals(row[0], row[1], row[2], row[3], row[4], float(row[5] or 0.0), reserved)
+
+
+def _ordered_by_study() -> ColumnElement[bool]:
+    """Whether a trial is neither imported nor a further row of another one. Records of version 0.1 tell it in their reason."""
+    plan = trials.c.ordered["plan"]
+    former = case((plan["why"].as_string().startswith("imported"), str(Purpose.IMPORT)), else_="")
+    return func.coalesce(plan["purpose"].as_string(), former).not_in([str(one) for one in UNORDERED])
 
 
 def read_comparable(connection: Connection, study_id: int, metrics: Sequence[str]) -> Iterator[Observation]:
@@ -72,6 +82,7 @@ def count_totals(records: Iterable[TrialRecord]) -> Totals:
     done = [one.outcome for one in read if one.outcome is not None]
     return Totals(
         settled=len(done),
+        counted=sum(one.outcome is not None and one.order.plan.purpose not in UNORDERED for one in read),
         stopped_early=sum(outcome.end is End.TIMEOUT for outcome in done),
         failed=sum(outcome.end is End.FAILED for outcome in done),
         running=len(read) - len(done),

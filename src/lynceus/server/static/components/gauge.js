@@ -23,7 +23,7 @@ export const gauge = (element, data) => {
     setText(of, budget === null ? "spent (no budget in dollars)" : `of ${money(budget)} spent`);
     setChildren(parts,
       tile("reserved", head.reserved_usd === null ? "all" : money(head.reserved_usd), "reserved", "reserved"), tile("free", free === null ? "—" : money(free), "free", "free"),
-      tile("trials", head.budget_trials ? `${count(head.trials)} of ${count(head.budget_trials)}` : count(head.trials), null, "trials-count"), tile("open", count(open.length), null, "open-count"),
+      tile("trials", head.budget_trials ? `${count(head.counted_trials)} of ${count(head.budget_trials)}` : count(head.trials), null, "trials-count"), tile("open", count(open.length), null, "open-count"),
       tile("stopped early", count(head.stopped_early), null, "stopped-count"), tile("failed", count(head.failed), null, "failed-count"));
   };
   update(data);

@@ -3,16 +3,11 @@
 import { el, emptyNote, setChildren } from "../lib/dom.js";
 import { count, duration, parseObjective, money, percent, paramsText } from "../lib/format.js";
 import { badge } from "./badge.js";
+import { moneyBar } from "./money_bar.js";
 
 const SILENT_S = 30; // workers send a heartbeat every few seconds
 
-const spend = (one) => {
-  const bar = el("i", { class: "spent" }), more = el("i", { class: "reserved" });
-  bar.style.width = one.budget_usd ? Math.min(100, (one.spent_usd / one.budget_usd) * 100) + "%" : "0";
-  more.style.width = one.budget_usd ? Math.min(100, ((one.reserved_usd ?? 0) / one.budget_usd) * 100) + "%" : "0";
-  const text = one.budget_usd === null ? money(one.spent_usd) : `${money(one.spent_usd)} of ${money(one.budget_usd)}`;
-  return el("div", { class: "spend" }, el("span", {}, text), one.budget_usd === null ? null : el("div", { class: "gauge thin", "aria-hidden": "true" }, bar, more));
-};
+const spend = (one) => moneyBar(one.budget_usd === null ? money(one.spent_usd) : `${money(one.spent_usd)} of ${money(one.budget_usd)}`, one.spent_usd, one.reserved_usd ?? 0, one.budget_usd);
 
 /** What a run saves; a range while the baseline is only predicted. */
 const savingText = ({ saving, saving_interval: interval }) => {

@@ -38,7 +38,7 @@ const remove = (session, data) => {
   input.focus();
 };
 
-/** Buttons; none for readers. data: {name, head, open, store} */
+/** Buttons for what the role allows; none for viewers. data: {name, head, open, store} */
 export const studyActions = (session, data) => {
   if (!session.can_write) return [];
   const act = (text, className, question, address, body) => {
@@ -56,6 +56,6 @@ export const studyActions = (session, data) => {
     running ? act("Stop the study", "small danger", "Start no more trials? Open trials will finish.", "stop", { kill: false }) : null,
     running || data.head.state === "FINISHED" ? null : act("Resume", "small", null, "resume", {}),
     el("button", { type: "button", class: "small", onclick: () => rename(session, data) }, "Rename"),
-    el("button", { type: "button", class: "small danger", onclick: () => remove(session, data) }, "Delete"),
+    session.role === "admin" ? el("button", { type: "button", class: "small danger", onclick: () => remove(session, data) }, "Delete") : null,
   ];
 };

@@ -11,7 +11,8 @@ export const segment = (rank) => {
   try { return decodeURIComponent(text); } catch { return text; }
 };
 
-const sentence = async (response) => {
+/** What the server says of a request that it refused. */
+export const sentence = async (response) => {
   try {
     const problem = await response.json();
     const text = problem.detail ?? problem.title;
@@ -45,7 +46,7 @@ export const post = async (address, session, body = {}, method = "POST") => {
 /** What this browser is allowed to do. */
 export const session = async () => {
   const response = await fetch(path("session"), { headers: { Accept: "application/json" }, credentials: "same-origin" });
-  return response.ok ? response.json() : { signed_in: false, can_read: false, can_write: false, csrf: null };
+  return response.ok ? response.json() : { signed_in: false, role: null, token: null, can_read: false, can_write: false, csrf: null };
 };
 
 /** Call `changed` for every event, one call at a time; `connected` is called with whether the connection is up, `gone` when the study is no longer there. */

@@ -44,8 +44,9 @@ const multiples = (at, step) => {
 
 const even = (at, most) => {
   const raw = (at.high - at.low) / most, power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((lead) => lead * power).find((one) => one >= raw * 0.999);
-  return multiples(at, step);
+  const steps = [0.5, 1, 2, 5, 10].map((lead) => lead * power), rank = steps.findIndex((one) => one >= raw * 0.999);
+  const found = multiples(at, steps[rank]);
+  return found.length < 2 ? multiples(at, steps[rank - 1]) : found; // one tick tells no scale
 };
 
 /** At most `most` ticks of an axis; `clock` prefers whole seconds, minutes and hours. */

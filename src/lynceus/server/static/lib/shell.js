@@ -12,7 +12,7 @@ const signOut = async (session) => {
 };
 
 const accountOf = (session) => {
-  if (session.signed_in) return [el("span", { class: "quiet" }, session.can_write ? "signed in" : "read only"), el("button", { type: "button", class: "small", onclick: () => signOut(session) }, "Sign out")];
+  if (session.signed_in) return [el("span", { class: "quiet" }, session.token ? `${session.token} · ${session.role}` : session.can_write ? "signed in" : "read only"), el("button", { type: "button", class: "small", onclick: () => signOut(session) }, "Sign out")];
   if (!session.writes && !session.needs_token) return [el("span", { class: "quiet" }, "read only")];
   return [el("a", { href: "/login?next=" + encodeURIComponent(location.pathname + location.search) }, "Sign in")];
 };

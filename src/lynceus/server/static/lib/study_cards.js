@@ -67,7 +67,7 @@ const title = (data) => {
   const update = (now) => {
     if (state.firstChild?.dataset?.state !== now.head.state) setChildren(state, badge(now.head.state));
     const head = now.head, silent = head.state === "RUNNING" && head.worker_seen_s !== null && now.clock() - head.worker_seen_s > SILENT_S;
-    setText(reason, head.reason ?? (silent ? `No worker has sent a heartbeat for ${duration(Math.round(now.clock() - head.worker_seen_s))}.` : ""));
+    setText(reason, head.reason ? (head.state === "FINISHED" ? "The search is over: " : "") + head.reason : (silent ? `No worker has sent a heartbeat for ${duration(Math.round(now.clock() - head.worker_seen_s))}.` : ""));
     reason.hidden = !reason.textContent;
     setText(changes, head.limit_changes?.length ? "Changed limits: " + head.limit_changes.join("; ") : "");
     changes.hidden = !changes.textContent;

@@ -19,7 +19,7 @@ const tiles = (job) => {
   const { totals, watch } = job;
   return el("dl", { class: "facts" },
     tile("runs", count(totals.runs), "runs", `${counted(totals.canaries, "canary", "canaries")}, ${totals.failed} failed`),
-    tile("late", count(totals.late), "late", watch.late_chance === null ? "no deadline, or too few runs to say" : `the next one with a chance of ${percent(watch.late_chance)}`),
+    tile("late", count(totals.late), "late", watch.late_chance === null ? (job.deadline_s === null ? "no deadline is set" : "too few runs to predict the next one") : `the next one with a chance of ${percent(watch.late_chance)}`),
     tile("cost so far", money(totals.cost_usd), "cost", `searches ${money(totals.search_usd)}`),
     tile("saved against version 1", totals.saved_usd === null ? "—" : money(totals.saved_usd), "saved", "by its cost per unit of input"),
     tile("next run", watch.expected_s === null ? "—" : duration(watch.expected_s), "expected", [watch.expected_usd === null ? null : money(watch.expected_usd), watch.size === null ? null : "input " + bytes(watch.size)].filter(Boolean).join(", ") || null));
@@ -31,7 +31,7 @@ const productionOf = (job) => {
     el("dl", { class: "chosen", id: "params" }, Object.entries(one.params).map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, formatValue(value))))),
     facts([["version", `${one.number}, since ${dateTime(one.adopted_s)}`, "version"], ["by", one.by], ["why", one.reason], ["brought", broughtText(one.brought)],
       ["mode", settings.mode + (settings.held ? ", held: nothing is tried or changed" : ""), "mode"], ["deadline", job.deadline_s === null ? null : duration(job.deadline_s)],
-      ["allowance", `${money(job.allowance_left_usd)} of ${money(settings.allowance_usd)} left this month`], ["not tried at", settings.exclude.length ? `${settings.exclude.join(", ")} (${settings.timezone})` : null],
+      ["allowance", `${money(job.allowance_left_usd)} of ${money(settings.allowance_usd)} left this month`], ["excluded times", settings.exclude.length ? `${settings.exclude.join(", ")} (${settings.timezone})` : null],
       ["canary", job.open_canary === null ? null : `version ${job.open_canary.version} is tried by run ${job.open_canary.run_id}`]]),
   ];
 };

@@ -19,7 +19,7 @@ const line = (one) => el("tr", { "data-job": one.name },
 const start = async () => {
   const [, { jobs, storage }] = await Promise.all([shell("Jobs"), get(path("jobs"))]);
   const list = card("jobs", "Recurring jobs in production", storage);
-  const grid = el("table", { class: "studies" }, el("caption", { class: "hidden" }, "Recurring jobs"), el("thead", {}, el("tr", {}, ["job", "mode", "version", "last run", "runs", "saved"].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, jobs.map(line)));
+  const grid = el("table", { class: "studies" }, el("caption", { class: "hidden" }, "Recurring jobs"), el("thead", {}, el("tr", {}, ["job", "mode", "version", "last run", "runs", "saved"].map((name) => el("th", { scope: "col", class: ["version", "runs", "saved"].includes(name) ? "number" : null }, name)))), el("tbody", {}, jobs.map(line)));
   setChildren(list.body, jobs.length ? grid : emptyNote("No recurring job is in this storage yet. Make one with: lynceus adopt NAME --from STUDY"));
   setChildren(main, el("div", { class: "title" }, el("h1", {}, "Jobs")), list.node);
   performance.mark("useful");

@@ -1,6 +1,6 @@
 // Sign in: the server turns a token into a session cookie. The page stores nothing.
 
-import { path } from "../lib/api.js";
+import { path, sentence } from "../lib/api.js";
 import { el, setText, setChildren } from "../lib/dom.js";
 import { shell } from "../lib/shell.js";
 
@@ -17,7 +17,7 @@ const start = async () => {
   await shell("Sign in");
   const token = el("input", { id: "token", type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
   const message = el("p", { class: "warn", role: "alert" }), button = el("button", { type: "submit" }, "Sign in");
-  const form = el("form", { class: "card login" }, el("h1", {}, "Sign in"), el("p", { class: "quiet" }, "Enter the read token to view studies, or the write token to change them as well. The person who started the server has both."), el("label", { for: "token" }, el("span", {}, "token"), token), button, message);
+  const form = el("form", { class: "card login" }, el("h1", {}, "Sign in"), el("p", { class: "quiet" }, "Enter your token, or the read or write token of the server. Its role says what you may do. The person who runs the server can make one with: lynceus token add NAME --role viewer"), el("label", { for: "token" }, el("span", {}, "token"), token), button, message);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     button.disabled = true;
@@ -25,8 +25,7 @@ const start = async () => {
     token.value = "";
     button.disabled = false;
     if (response.ok) { location.assign(target()); return; }
-    const wait = response.headers.get("Retry-After");
-    setText(message, response.status === 429 ? `Too many wrong tokens; try again in ${wait ?? "some"} seconds.` : response.status === 401 ? "This token is wrong." : `The server answered ${response.status}.`);
+    setText(message, await sentence(response));
     token.focus();
   });
   setChildren(main, form);
