@@ -14,13 +14,16 @@ PATIENCE_S = 60.0
 """How long a test waits for something that must happen: a busy machine may be slow."""
 
 LATE = """(() => {
-  const late = (wait, act) => (...given) => { setTimeout(() => act(...given), wait); };
+  const gathered = (wait, act) => {
+    let all = [];
+    return (some) => { all.push(...some); if (all.length === some.length) setTimeout(() => { const now = all; all = []; act(now); }, wait); };
+  };
   const frame = window.requestAnimationFrame.bind(window), ask = window.fetch.bind(window), Observer = window.IntersectionObserver;
   window.requestAnimationFrame = (draw) => setTimeout(() => frame(draw), 120);
-  window.IntersectionObserver = class extends Observer { constructor(seen, options) { super(late(120, seen), options); } };
+  window.IntersectionObserver = class extends Observer { constructor(seen, options) { super(gathered(400, seen), options); } };
   window.fetch = async (...given) => { await new Promise((go) => setTimeout(go, 120)); return ask(...given); };
 })()"""
-"""A script for every page of a test: frames, visibility and responses are delayed, as on a busy machine.
+"""A script for every page of a test: frames, visibility and responses are delayed, and changes of visibility arrive several at once, as on a busy machine.
 
 A test that does not wait until the page is drawn then fails every time, instead of one time in a hundred.
 """
@@ -41,6 +44,15 @@ def drawn(page: Page) -> None:
         page,
         """() => [...document.querySelectorAll('.plot')].every(
             (one) => one.firstChild !== null || !one.checkVisibility() || one.getBoundingClientRect().top > innerHeight)""",
+    )
+
+
+def scroll_to(page: Page, element: str, content: str) -> None:
+    """Scroll to an element, again and again until its content is there: cards above it may still grow."""
+    until(
+        page,
+        "([element, content]) => { document.querySelector(element)?.scrollIntoView(); return document.querySelector(content) !== null; }",
+        [element, content],
     )
 
 

@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 import lynceus
-from browsers import CHROMIUM, MISSING, PATIENCE_S, drawn, until
+from browsers import CHROMIUM, MISSING, PATIENCE_S, drawn, scroll_to, until
 from dashboards import WRITE, Dashboard, served
 from lynceus.storage.sql.storage import Storage
 from lynceus.trial.outcome import End
@@ -26,8 +26,7 @@ OpenPage = Callable[..., Page]
 
 def test_state_time_and_cost_come_first_on_a_phone(open_page: OpenPage) -> None:
     page = open_page("/studies/nightly", width=390, height=844)
-    page.locator("#trials-card").scroll_into_view_if_needed()
-    page.locator("#trials tbody a").first.wait_for()
+    scroll_to(page, "#trials-card", "#trials tbody a")
     columns = [name.rstrip(" ↑↓") for name in page.locator("#trials thead button").all_inner_texts()]
     assert columns[:6] == ["#", "state", "time", "cost of a run", "charged", "constraints"]
     ends = page.locator("#trials thead th").evaluate_all("all => all.map((one) => one.getBoundingClientRect().right)")
@@ -120,7 +119,7 @@ def test_the_name_of_an_axis_stays_inside_a_low_chart(open_page: OpenPage) -> No
 
 def test_trials_can_be_downloaded_as_csv(open_page: OpenPage, site: Site) -> None:
     page = open_page("/studies/nightly")
-    page.locator("#trials-card").scroll_into_view_if_needed()
+    scroll_to(page, "#trials-card", "#trials tbody a")
     with page.expect_download() as waiting:
         page.get_by_role("link", name="Download CSV").click()
     assert waiting.value.suggested_filename == "nightly.csv"
@@ -231,8 +230,7 @@ def test_what_earlier_jobs_and_other_inputs_say_fits_on_a_phone(browser: Browser
             page.get_by_role("heading", name="Earlier jobs").wait_for()
             assert "sessions-50gb" in page.locator("#why").inner_text()
             card = page.locator("#input-sizes")
-            card.scroll_into_view_if_needed()
-            card.locator("svg[role=img]").wait_for()
+            scroll_to(page, "#input-sizes", "#input-sizes svg[role=img]")
             found = server.get("studies/sessions-100gb/insight").json["over_input_size"]
             assert card.locator(".layers .mark").count() == len(found) > 5
             assert card.locator("path.line").count() >= 3, "the curve and both ends of its interval"

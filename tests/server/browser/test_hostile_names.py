@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from browsers import CHROMIUM, MISSING, PATIENCE_S, drawn, until
+from browsers import CHROMIUM, MISSING, PATIENCE_S, drawn, scroll_to, until
 from dashboards import JOB, Dashboard, served
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
@@ -66,7 +66,7 @@ def test_the_page_of_a_study(page: Page, odd: Dashboard) -> None:
     page.goto(f"{odd.url}/studies/odd")
     until(page, "() => document.getElementById('best-cost') !== null")
     drawn(page)
-    page.locator("#trials-card").scroll_into_view_if_needed()
+    scroll_to(page, "#trials-card", "#trials tbody a")
     until(page, "() => document.querySelectorAll('#trials tbody tr').length === 6")
     columns = page.locator("#trials thead button").all_inner_texts()
     for name in (*METRICS, *SPACE):

@@ -172,7 +172,7 @@ def test_a_study_without_a_trial(open_page: OpenPage) -> None:
     drawn(page)
     shown = page.locator(".card:visible h2").all_inner_texts()
     assert shown == ["Recommendation", "Money", "Next trial", "Trials"], "cards without anything to show are not there"
-    assert "No trial has settled yet" in text(page, "#trials")
+    until(page, "() => document.getElementById('trials').innerText.includes('No trial has settled yet')")
     assert text(page, "#trials-count") == "0"
 
 

@@ -4,6 +4,7 @@ import { el, emptyNote, setChildren, svgEl } from "../lib/dom.js";
 import { chart } from "../lib/chart.js";
 import { formatValue, parseObjective, percent } from "../lib/format.js";
 import { extent, wide } from "../lib/scale.js";
+import { onVisibilityChange } from "../lib/visibility.js";
 import { about, kindOf, hrefsOf } from "./describe.js";
 
 const LEVELS = 7;
@@ -113,6 +114,6 @@ export const contour = (element, data) => {
       if (chosen.x === chosen.y) chosen[other] = before; // the axes change places
       fetchIt();
     });
-  new IntersectionObserver(([entry]) => { visible = entry.isIntersecting; fetchIt(); }, { rootMargin: "300px" }).observe(element);
+  onVisibilityChange(element, (seen) => { visible = seen; fetchIt(); });
   return (next) => { now = next; fetchIt(); };
 };

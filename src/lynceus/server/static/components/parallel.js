@@ -6,6 +6,7 @@ import { count, parseObjective, counted, formatValue } from "../lib/format.js";
 import { extent, scale, ticks, wide } from "../lib/scale.js";
 import { color, onThemeChange } from "../lib/theme.js";
 import { objectiveValue, TIMEOUT } from "../lib/trials.js";
+import { onVisibilityChange } from "../lib/visibility.js";
 import { markTexts } from "./describe.js";
 
 const HEIGHT = 300, TOP = 46, BOTTOM = 16, SIDE = 86, MAX_LINES = 2000, MIN_AXIS_WIDTH = 88, MAX_BEST = 25;
@@ -106,11 +107,13 @@ export const parallel = (element, data) => {
   let now = data, pending = 0, visible = false, dirty = true, seenWidth = 0;
   const canvas = el("canvas", { "aria-hidden": "true" }), note = el("p", { class: "quiet" });
   const holder = el("div", { class: "plot scroll" });
+  holder.style.minHeight = HEIGHT + "px"; // until it is drawn, as in every chart
   const keys = el("ul", { class: "legend", "aria-label": "Legend" }, [["best", "best runs"], ["feasible-line", "met every constraint"], ["late-line", "violated a constraint"], ["stopped-line", "stopped early: no objective"]].map(([name, text]) => el("li", {}, svgEl("svg", { viewBox: "0 0 22 12", width: 22, height: 12, "aria-hidden": "true" }, svgEl("path", { d: "M1 6H21", class: "line " + name })), text)));
   const table = el("details", { class: "data" }, el("summary", {}, "Show as a table"), el("p", { class: "quiet" }, "The table of trials below lists every run with its parameters. You can sort it by any column."));
   setChildren(element, holder, note, keys, table);
   const render = () => {
     dirty = false;
+    holder.style.minHeight = "";
     seenWidth = element.clientWidth;
     const objective = parseObjective(now.head.objective), runs = ranked(now.store, objective), indices = runs.finished;
     keys.hidden = table.hidden = note.hidden = !indices.length;
@@ -133,7 +136,7 @@ export const parallel = (element, data) => {
     dirty = true;
     if (!pending && visible) pending = requestAnimationFrame(() => { pending = 0; if (dirty) render(); });
   };
-  new IntersectionObserver(([entry]) => { visible = entry.isIntersecting; if (visible && dirty) redraw(); }, { rootMargin: "300px" }).observe(element);
+  onVisibilityChange(element, (seen) => { visible = seen; if (visible && dirty) redraw(); });
   new ResizeObserver(() => { if (Math.abs(element.clientWidth - seenWidth) > 1) redraw(); }).observe(element);
   onThemeChange(() => redraw());
   let drawn = -1;

@@ -3,6 +3,7 @@
 import { el, emptyNote, setText, setChildren } from "../lib/dom.js";
 import { count, duration, money, formatNumber, formatValue } from "../lib/format.js";
 import { byName, COMPLETE, STATE_NAMES, value } from "../lib/trials.js";
+import { onVisibilityChange } from "../lib/visibility.js";
 import { badge } from "./badge.js";
 
 const SIZES = [25, 50, 100];
@@ -101,6 +102,6 @@ export const trialsTable = (element, data) => {
   };
   heading();
   setText(found, `${count(store().size)} settled trials`);
-  new IntersectionObserver(([entry]) => { visible = entry.isIntersecting; redraw(); }, { rootMargin: "400px" }).observe(element);
+  onVisibilityChange(element, (seen) => { visible = seen; redraw(); });
   return (newer) => { now = newer; redraw(); };
 };

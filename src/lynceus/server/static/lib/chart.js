@@ -4,6 +4,7 @@
 import { el, svgEl, setChildren } from "./dom.js";
 import { ticks } from "./scale.js";
 import { color, onThemeChange } from "./theme.js";
+import { onVisibilityChange } from "./visibility.js";
 
 const MAX_SVG_MARKS = 2000;
 const MAX_ROWS = 500;
@@ -63,6 +64,9 @@ export const chart = (host, draw, { height: wanted = 300, left = PAD.left, botto
   host.classList.add("chart");
   setChildren(host, holder, below, table);
   let current = null, frame = 0, seenWidth = 0, visible = false, dirty = true, drawn = null, margin = left;
+  const heightNow = () => (typeof wanted === "function" ? wanted() : wanted);
+  // Its place is kept until it is drawn: what a reader scrolls to does not move away.
+  holder.style.minHeight = heightNow() + "px";
 
   const fillTable = () => {
     if (!table.open || current === null) return;
@@ -79,7 +83,8 @@ export const chart = (host, draw, { height: wanted = 300, left = PAD.left, botto
     const width = Math.max(260, Math.floor(holder.clientWidth));
     seenWidth = holder.clientWidth;
     dirty = false;
-    const height = typeof wanted === "function" ? wanted() : wanted;
+    holder.style.minHeight = "";
+    const height = heightNow();
     const within = () => draw({ width, height, left: margin, right: width - PAD.right, top: PAD.top, bottom: height - bottom });
     let content = within();
     if (content.empty === undefined && marginFor(content.y) !== margin) {
@@ -118,7 +123,7 @@ export const chart = (host, draw, { height: wanted = 300, left = PAD.left, botto
     if (frame || !visible) return;
     frame = requestAnimationFrame(() => { frame = 0; if (dirty) render(); });
   };
-  new IntersectionObserver(([entry]) => { visible = entry.isIntersecting; if (visible && dirty) schedule(); }, { rootMargin: "300px" }).observe(host);
+  onVisibilityChange(host, (seen) => { visible = seen; if (visible && dirty) schedule(); });
   new ResizeObserver(() => { if (Math.abs(holder.clientWidth - seenWidth) > 1) schedule(); }).observe(holder);
   onThemeChange(() => schedule());
   return schedule;
