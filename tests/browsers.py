@@ -16,14 +16,15 @@ PATIENCE_S = 60.0
 LATE = """(() => {
   const gathered = (wait, act) => {
     let all = [];
-    return (some) => { all.push(...some); if (all.length === some.length) setTimeout(() => { const now = all; all = []; act(now); }, wait); };
+    const report = () => { const now = all; all = []; act(now); };
+    return (some) => { all.push(...some); if (all.length === some.length) setTimeout(report, wait); };
   };
   const frame = window.requestAnimationFrame.bind(window), ask = window.fetch.bind(window), Observer = window.IntersectionObserver;
   window.requestAnimationFrame = (draw) => setTimeout(() => frame(draw), 120);
   window.IntersectionObserver = class extends Observer { constructor(seen, options) { super(gathered(400, seen), options); } };
   window.fetch = async (...given) => { await new Promise((go) => setTimeout(go, 120)); return ask(...given); };
 })()"""
-"""A script for every page of a test: frames, visibility and responses are delayed, and changes of visibility arrive several at once, as on a busy machine.
+"""A script for every page of a test: as on a busy machine, all comes late, and changes of visibility come several at once.
 
 A test that does not wait until the page is drawn then fails every time, instead of one time in a hundred.
 """
