@@ -44,6 +44,9 @@ def test_a_size_that_never_ran_has_an_answer_with_how_sure_it_is(lynceus, here: 
     code, out, _ = lynceus("best", "grows", "--input", "2TB")
     assert code == 3
     assert "check it with a run on 2 TB" in out
+    assert "none yet; likeliest: nodes=" in out
+    printed = lynceus("whatif", "grows", "--input", "2TB", "--input", "50GB")[1]
+    assert printed.count("none yet; likeliest: nodes=") == 1
     answer = json.loads(lynceus("best", "grows", "-o", "json")[1])
     assert answer["check_again"].startswith(("check it again at", "it should hold up to"))
     inputs = json.loads(lynceus("whatif", "grows", "--input", "150GB", "--input", "size=300GB", "-o", "json")[1])[

@@ -157,7 +157,7 @@ def test_the_confidence_of_each_constraint_uses_its_own_metric() -> None:
     problem: Problem = small_job("accuracy >= 0.5", "memory <= 4 @ 0.9").problem
     mean = tuple((0.3, 0.9, 3.0 if row % 2 else 5.0) for row in range(24))
     prediction = FixedModel(mean, std=0.1)(State.present(problem, ()), 0)
-    mask = confident(prediction, State.present(problem, ()))
+    mask = confident(prediction, problem)
     assert mask.tolist() == [bool(row % 2) for row in range(24)]
 
 

@@ -42,6 +42,9 @@ class InputChoice:
     cost_interval_usd: tuple[float, float]
     probability: float
     """Chance that a run meets every constraint."""
+    likely: bool
+    """Whether that is the chance that the constraints demand, or 80 % where they demand none; if not, no configuration is known that has
+    it: this is the likeliest."""
     runs: int
     """Runs of this configuration on this input."""
 
@@ -53,8 +56,6 @@ class InputAnswer(InputChoice):
     study: str
     command: str | None
     """The command line that runs it; None for studies without a command."""
-    likely: bool
-    """Whether it keeps the constraints with the chance that they demand, or with 80 % where they demand none."""
     inputs_run: Mapping[str, int]
     """The inputs that ran, and how many runs each has."""
     growth: float
@@ -129,7 +130,6 @@ def answer_at_input(context: StudyContext, target: JobInput, problem: Problem | 
         **vars(found),
         study=study.name,
         command=None if context.command is None else context.command(found.params),
-        likely=found.probability >= demanded_chance(problem),
         inputs_run=inputs_run(observations),
         growth=believed.growth,
         check_at=None if check_at is None else check_at.record(),
@@ -167,7 +167,7 @@ def inputs_run(observations: Observations) -> dict[str, int]:
 def _choice(problem: Problem, believed: AtInput, row: int, observations: Observations) -> InputChoice:
     prediction, target = believed.prediction, believed.input
     low, high = (float(prediction.run().quantile(share)[0, row]) for share in (_LOW, _HIGH))
-    seconds = float(prediction.seconds(problem)[0, row])
+    seconds, chance = float(prediction.seconds(problem)[0, row]), float(prediction.feasible(problem)[0, row])
     return InputChoice(
         input=target.record(),
         input_text=str(target),
@@ -178,7 +178,8 @@ def _choice(problem: Problem, believed: AtInput, row: int, observations: Observa
         runtime_interval_s=(low, high),
         cost_usd=problem.cost(row, seconds),
         cost_interval_usd=(problem.cost(row, low), problem.cost(row, high)),
-        probability=float(prediction.feasible(problem)[0, row]),
+        probability=chance,
+        likely=chance >= demanded_chance(problem),
         runs=sum(
             seen.row == row and seen.order.input is not None and target.equals(seen.order.input)
             for seen in observations

@@ -12,11 +12,9 @@ from lynceus.analysis.ordered_run import OrderedRun, ordered_run
 from lynceus.analysis.past_jobs import PastJobs, past_jobs
 from lynceus.analysis.predictions import explaining_policy
 from lynceus.analysis.rank_agreement import RankAgreement, rank_agreements
+from lynceus.analysis.shortfall import shortfall_text
 from lynceus.analysis.study_context import StudyContext
-from lynceus.policy.policy import Policy
 from lynceus.policy.recommendation import recommend
-from lynceus.study.view import StudyView
-from lynceus.trial.outcome import Observations
 from lynceus.trial.stop import Stopped
 
 
@@ -45,6 +43,8 @@ class Explanation:
     rank_agreement: list[RankAgreement]
     infeasible: Infeasibility | None
     """Which limit fails and by how much, when no configuration is known to meet every one; None when one is."""
+    shortfall: str | None
+    """A sentence when one is known, but meets the constraints with less confidence than they demand; see `Answer`."""
     over_input_size: list[InputChoice]
     """The predicted answer over the size of the input; empty where the job does not say how much runs read."""
     history: PastJobs | None
@@ -55,6 +55,10 @@ def explain(context: StudyContext, most: int = 5) -> Explanation:
     """Explain a study; `most` bounds the number of candidates."""
     study, known, policy = context.study, context.known, explaining_policy(context.study)
     count, approximate = len(study.observations), None
+    found = recommend(study.problem, policy, known, seed=study.seed)
+    short = None
+    if found is not None and not found.reaches_confidence:
+        short = shortfall_text(study.problem, found.row, found.probability)
     if policy != study.policy:
         approximate = f"Explained with regression trees: {count:,} runs are too many for the policy's own model."
     return Explanation(
@@ -65,7 +69,8 @@ def explain(context: StudyContext, most: int = 5) -> Explanation:
         best_candidates(context, most),
         param_importance(context),
         rank_agreements(study.problem, known),
-        None if _has_answer(study, policy, known) else infeasibility(context),
+        infeasibility(context) if found is None else None,
+        short,
         curve_over_size(study),
         past_jobs(context),
     )
@@ -82,10 +87,6 @@ def param_importance(context: StudyContext) -> list[Importance]:
     """The parameters of a study, most important first."""
     study = context.study
     return importance(study.problem, explaining_policy(study), context.known, seed=study.seed)
-
-
-def _has_answer(study: StudyView, policy: Policy, known: Observations) -> bool:
-    return recommend(study.problem, policy, known, seed=study.seed) is not None
 
 
 def next_step(context: StudyContext) -> NextStep:

@@ -11,10 +11,11 @@ import numpy as np
 from lynceus.analysis.at_input import InputAnswer, answer_at_input
 from lynceus.analysis.pareto import Point, cost_time_front, without_deadline
 from lynceus.analysis.predictions import hypothetical_policy, predict, predicted_objective, predicted_times
+from lynceus.analysis.shortfall import shortfall_text
 from lynceus.analysis.study_context import StudyContext
 from lynceus.models.prediction import Prediction
 from lynceus.models.state import State
-from lynceus.policy.answer import BestBelieved, BestSeen
+from lynceus.policy.answer import BestBelieved, BestSeen, confident
 from lynceus.policy.policy import Policy
 from lynceus.policy.recommendation import recommend, runs_decide
 from lynceus.problem.job_input import JobInput
@@ -56,7 +57,9 @@ class WhatIf:
     constraints: tuple[str, ...]
     """All constraints of the changed problem."""
     measured: Choice | None
-    """The best configuration that was run and met the constraints."""
+    """The best configuration that was run and met the constraints; with a `shortfall`, only the nearest one."""
+    shortfall: str | None
+    """A sentence when `measured` does not meet the constraints with the confidence that they demand; see `Answer`."""
     predicted: Choice | None
     """An untried configuration that the model predicts to be better."""
     undecided: int
@@ -140,16 +143,17 @@ def whatif(problem: Problem, policy: Policy, observations: Observations, *, labe
     if isinstance(policy.answer, BestBelieved) or (
         isinstance(policy.answer, BestSeen) and not runs_decide(problem, policy)
     ):
-        measured = _believed(problem, policy, observations, seed)
+        measured, reached = _believed(problem, policy, observations, seed)
     else:
-        measured = _measured(problem, observations, prediction)
+        measured, reached = _measured(problem, observations, prediction)
     predicted = None if prediction is None else _predicted(problem, observations, prediction, measured)
     undecided = sum(
         seen.outcome.end is End.TIMEOUT and seen.outcome.seconds < useful_s * (1 - 1e-9)
         for seen, useful_s in zip(observations, _useful_s(problem, observations), strict=True)
     )
     limits = tuple(map(str, problem.constraints))
-    return WhatIf(label, problem.deadline_s, limits, measured, predicted, undecided)
+    short = None if measured is None or reached else shortfall_text(problem, measured.row, measured.probability)
+    return WhatIf(label, problem.deadline_s, limits, measured, short, predicted, undecided)
 
 
 def _useful_s(problem: Problem, observations: Observations) -> list[float]:
@@ -159,22 +163,27 @@ def _useful_s(problem: Problem, observations: Observations) -> list[float]:
     return seconds
 
 
-def _believed(problem: Problem, policy: Policy, observations: Observations, seed: int) -> Choice | None:
-    """What the policy itself would recommend, and what it believes of that."""
+def _believed(problem: Problem, policy: Policy, observations: Observations, seed: int) -> tuple[Choice | None, bool]:
+    """What the policy itself would recommend, what it believes of that, and whether that reaches the confidence that is demanded."""
     found = recommend(problem, policy, observations, seed=seed)
     if found is None:
-        return None
-    return Choice(found.row, found.params, found.value, found.seconds, found.cost_usd, found.probability)
+        return None, False
+    choice = Choice(found.row, found.params, found.value, found.seconds, found.cost_usd, found.probability)
+    return choice, found.reaches_confidence
 
 
-def _measured(problem: Problem, observations: Observations, prediction: Prediction | None) -> Choice | None:
+def _measured(
+    problem: Problem, observations: Observations, prediction: Prediction | None
+) -> tuple[Choice | None, bool]:
+    """The best run that met the constraints, and whether its configuration is predicted to do so with the confidence that is demanded."""
     best = incumbent(problem, observations)
     if best is None:
-        return None
+        return None, False
     row, seconds = best.row, best.observation.outcome.seconds
     probability = math.nan if prediction is None else float(prediction.feasible(problem)[0, row])
+    reached = problem.deterministic or prediction is None or bool(confident(prediction, problem)[row])
     value = problem.objective.sign * best.value
-    return Choice(row, problem.space.point(row), value, seconds, problem.cost(row, seconds), probability)
+    return Choice(row, problem.space.point(row), value, seconds, problem.cost(row, seconds), probability), reached
 
 
 def _predicted(

@@ -40,7 +40,8 @@ def _print_answer(out: Console, problem: Problem, found: InputAnswer) -> None:
     from lynceus.problem.units import format_duration, format_money
 
     table, colour = fact_table(), "green" if found.likely else "yellow"
-    table.add_row(f"for {safe(found.input_text)}", f"[bold {colour}]{safe(params_text(found.params))}[/]")
+    near = "" if found.likely else "none yet; likeliest: "
+    table.add_row(f"for {safe(found.input_text)}", f"{near}[bold {colour}]{safe(params_text(found.params))}[/]")
     low, high = map(format_money, found.cost_interval_usd)
     table.add_row(
         "cost of a run", f"{format_money(found.cost_usd)}, {low} to {high} with a probability of 80 % (predicted)"
@@ -83,5 +84,6 @@ def print_inputs(out: Console, found: Sequence[InputChoice]) -> None:
             percent(one.probability),
             str(one.runs),
         )
-        table.add_row(safe(one.input_text), safe(params_text(one.params)), *cells)
+        near = "" if one.likely else "none yet; likeliest: "
+        table.add_row(safe(one.input_text), near + safe(params_text(one.params)), *cells)
     out.print(table)

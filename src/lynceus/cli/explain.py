@@ -53,6 +53,8 @@ def explain(
     if found.infeasible is not None:
         out.print(f"[bold]no answer yet[/]  {safe(found.infeasible.summary)}")
         out.print(f"[bold]what to do[/]  {safe(found.infeasible.advice)}")
+    if found.shortfall is not None:
+        out.print(f"[bold]no answer yet[/]  {safe(found.shortfall)}")
     print_candidates(out, objective, found.candidates)
     print_importance(out, objective, found.importance)
     print_calibration(out, calibration(one.study.problem, one.study.observations))

@@ -74,9 +74,19 @@ def print_answers(out: Console, objective: str, answers: Sequence[WhatIf]) -> No
             cells = [f"none{undecided}", *["—"] * (3 + len(own_column))]
         else:
             value = [objective_text(objective, one.measured.value)] if own_column else []
-            cells = [safe(params_text(one.measured.params)) + undecided, *value, *_numbers(one.measured)]
+            near = "none yet; nearest: " if one.shortfall else ""
+            cells = [near + safe(params_text(one.measured.params)) + undecided, *value, *_numbers(one.measured)]
         table.add_row(safe(one.label), *cells, safe(_untried(objective, one.predicted)))
     out.print(table)
+    for one in answers:
+        if one.shortfall is not None:
+            limits = ", ".join(one.constraints)
+            out.print(
+                f"{one.label}: no configuration is known yet that keeps {limits}: {one.shortfall}.",
+                markup=False,
+                style="yellow",
+                soft_wrap=True,
+            )
 
 
 def _untried(objective: str, choice: Choice | None) -> str:

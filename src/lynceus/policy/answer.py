@@ -11,6 +11,7 @@ from lynceus.models.prediction import Prediction
 from lynceus.models.run_noise import RunNoise
 from lynceus.models.state import State, feasible_runs
 from lynceus.policy.beliefs import answering, believed_best
+from lynceus.problem.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class BestSeen:
         demanded = [constraint for constraint in state.problem.constraints if constraint.confidence is not None]
         if not demanded or surrogate is None or not runs:
             return runs[0][0] if runs else None
-        sure = confident(answering(surrogate)(state, seed), state)
+        sure = confident(answering(surrogate)(state, seed), state.problem)
         # None is sure enough: recommend the best seen, and report its probability beside it.
         return next((row for row, _ in runs if sure[row]), runs[0][0])
 
@@ -64,9 +65,8 @@ class BestPredicted:
         return int(np.argmin(np.where(allowed, value, np.inf))) if allowed.any() else None
 
 
-def confident(prediction: Prediction, state: State) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def confident(prediction: Prediction, problem: Problem) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Rows `[q]` that keep every constraint with a confidence with at least that probability."""
-    problem = state.problem
     sure = np.ones(len(problem.space), dtype=bool)
     for constraint in problem.constraints:
         if constraint.confidence is not None:

@@ -91,10 +91,11 @@ def best_configuration(
 
 
 def runs_decide(problem: Problem, policy: Policy) -> bool:
-    """Whether the answer of a policy is the incumbent, the best run by its value alone: then it needs no model."""
+    """Whether the answer of a policy is the incumbent, the best run by its value alone: then it needs no model, and no belief."""
     answer = policy.answer
     seen = isinstance(answer, BestSeen) or (isinstance(answer, BestBelieved) and problem.deterministic)
-    return seen and (policy.surrogate is None or all(each.confidence is None for each in problem.constraints))
+    by_value = policy.surrogate is None and problem.deterministic
+    return seen and (by_value or all(each.confidence is None for each in problem.constraints))
 
 
 def answering_policy(policy: Policy, observations: Observations) -> Policy:
@@ -169,6 +170,6 @@ def _sure(state: State, policy: Policy, seed: int, row: int) -> tuple[bool, floa
         return True, math.nan
     if model is not None:
         prediction = answering(model)(state, seed)
-        return bool(confident(prediction, state)[row]), float(prediction.feasible(problem)[0, row])
+        return bool(confident(prediction, problem)[row]), float(prediction.feasible(problem)[0, row])
     best = believed_of(row, problem, state.observations, RunNoise(), seed)
     return best.admissible, best.chance

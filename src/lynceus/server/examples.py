@@ -95,6 +95,7 @@ _EXPLANATION = {
     "rank_agreement": [],
     "history": None,
     "infeasible": None,
+    "shortfall": None,
 }
 
 EXAMPLES: dict[str, Any] = {
@@ -181,6 +182,7 @@ EXAMPLES: dict[str, Any] = {
                 "deadline_s": 2700.0,
                 "constraints": ["time <= 45m"],
                 "measured": _CHOICE,
+                "shortfall": None,
                 "predicted": None,
                 "undecided": 1,
             }

@@ -207,6 +207,26 @@ def test_an_infeasible_study_says_which_limit_fails(browser: Browser, tmp_path: 
         page.close()
 
 
+def test_a_configuration_short_of_its_confidence_is_not_called_the_best(browser: Browser, tmp_path: Path) -> None:
+    space = lynceus.Space.build([lynceus.Ordinal("nodes", [1, 2, 4])], price="0.36 * nodes")
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    study = lynceus.create_study(
+        space=space, constraints=["runtime <= 20m @ 0.95"], study_name="unsure", storage=storage
+    )
+    study.add_trials([({"nodes": 2}, seconds, {}) for seconds in (1100, 1290, 1250, 1180, 1300)])
+    with served(storage, tmp_path) as server:
+        short = server.get("studies/unsure/best").json["shortfall"]
+        page = browser.new_page()
+        page.goto(f"{server.url}/studies/unsure")
+        scroll_to(page, "#scatter", "#scatter svg[role=img]")
+        until(page, "want => document.getElementById('what-if').textContent.includes(want)", short)
+        asked = server.get("studies/unsure/what-if?deadline=20m").json["answers"][0]
+        assert asked["shortfall"] == short
+        until(page, "() => performance.getEntriesByType('resource').some((one) => one.name.includes('what-if'))")
+        assert "Best known" not in page.locator("#what-if").inner_text()
+        page.close()
+
+
 def test_what_earlier_jobs_and_other_inputs_say_fits_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     """The weights of earlier jobs, what they saved, and the predicted curve over the size of the input."""
     space = lynceus.Space.build([lynceus.Ordinal("nodes", [1, 2, 4, 8, 16])], price="0.36 * nodes")

@@ -4,13 +4,14 @@ import { chart, legend } from "../lib/chart.js";
 import { bytes, duration, money, paramsText, percent } from "../lib/format.js";
 import { extent, scale, wide } from "../lib/scale.js";
 
-const LIKELY = 0.8; // as in lynceus.policy.input_answer
-
 const path = (points) => points.map(([x, y], index) => (index ? "L" : "M") + x.toFixed(1) + " " + y.toFixed(1)).join("");
 
 const interval = (one) => one.runtime_interval_s.map(duration).join(" to ");
 
-const describe = (one) => `${one.input_text}: ${paramsText(one.params)}\n${duration(one.runtime_s)} (80 %: ${interval(one)}), ${money(one.cost_usd)}\n${percent(one.probability)} chance to meet every constraint`;
+/** The configuration, or the likeliest one where none is likely enough to meet every constraint. */
+const choice = (one) => (one.likely ? "" : "none yet; likeliest: ") + paramsText(one.params);
+
+const describe = (one) => `${one.input_text}: ${choice(one)}\n${duration(one.runtime_s)} (80 %: ${interval(one)}), ${money(one.cost_usd)}\n${percent(one.probability)} chance to meet every constraint`;
 
 const draw = ({ insight }, box) => {
   const found = insight?.over_input_size ?? [];
@@ -18,7 +19,7 @@ const draw = ({ insight }, box) => {
   const sizes = extent(found.map((one) => one.input.size)), times = extent(found.flatMap((one) => [one.runtime_s, ...one.runtime_interval_s]));
   const x = scale(...sizes, box.left, box.right, true, 0.03), y = scale(...times, box.bottom, box.top, wide(times));
   const curve = (valueOf) => path(found.map((one) => [x(one.input.size), y(valueOf(one))]));
-  const kinds = found.map((one) => (one.probability >= LIKELY ? "feasible" : "infeasible"));
+  const kinds = found.map((one) => (one.likely ? "feasible" : "infeasible"));
   const names = [["feasible", "likely to meet every constraint"], ["infeasible", "not likely to"]].filter(([kind]) => kinds.includes(kind));
   const [first, last] = [found[0], found.at(-1)];
   return {
@@ -29,7 +30,7 @@ const draw = ({ insight }, box) => {
     title: "Over the size of the input", description: `From ${duration(first.runtime_s)} on ${first.input_text} to ${duration(last.runtime_s)} on ${last.input_text}.`,
     table: () => ({
       columns: ["input", "best predicted", "time of a run", "80 % interval", "cost of a run", "feasible", "runs of it there"],
-      rows: found.map((one) => [one.input_text, paramsText(one.params), duration(one.runtime_s), interval(one), money(one.cost_usd), percent(one.probability), String(one.runs)]),
+      rows: found.map((one) => [one.input_text, choice(one), duration(one.runtime_s), interval(one), money(one.cost_usd), percent(one.probability), String(one.runs)]),
     }),
   };
 };

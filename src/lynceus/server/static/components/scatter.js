@@ -62,10 +62,11 @@ const answer = (data, best) => {
   return `Best measured: ${paramsText(paramsOf(store, best))}, ${own}${money(store.cost_usd[best])} per run in ${duration(store.runtime_s[best])}.`;
 };
 
-/** The best configuration under a deadline as models know it: what its runs are expected to take and to cost. */
-const choiceText = (choice, data) => {
+/** The best configuration under a deadline as models know it: what its runs are expected to take and to cost. With a shortfall none is known yet. */
+const choiceText = (choice, shortfall, data) => {
   const objective = parseObjective(data.head.objective);
   const own = ["cost", "time"].includes(objective.metric) ? "" : `${objective.metric} ${formatNumber(choice.value)}, `;
+  if (shortfall) return `No configuration is known yet that meets every constraint with this deadline: ${shortfall}, ${own}${money(choice.cost_usd)} per run in ${duration(choice.runtime_s)}.`;
   return `Best known: ${paramsText(choice.params)}, ${own}${money(choice.cost_usd)} per run in ${duration(choice.runtime_s)}.`;
 };
 
@@ -102,7 +103,7 @@ export const scatter = (element, data) => {
       if (request !== requests) return;
       const hint = found.predicted === null ? "" : `An untried configuration may be better: ${paramsText(found.predicted.params)}, predicted ${parseObjective(now.head.objective).text(found.predicted.value)}, feasible with probability ${percent(found.predicted.probability)}.`;
       const open = found.undecided ? `${counted(found.undecided, "stopped run")} may also meet it. ` : "";
-      if (found.measured !== null) setText(result, choiceText(found.measured, now));
+      if (found.measured !== null) setText(result, choiceText(found.measured, found.shortfall, now));
       setText(more, open + hint);
     } catch (error) { if (request === requests) setText(more, error.message); }
   };
@@ -116,7 +117,7 @@ export const scatter = (element, data) => {
     if (!ready) { setText(result, ""); setText(more, ""); return; }
     const best = underDeadline(now.store, medianRuns(now.store), parseObjective(now.head.objective), deadline);
     const known = chosen === null ? now.insight?.answer : null; // the recommendation is for the study's own deadline
-    setText(result, known ? choiceText(known, now) : answer(now, best));
+    setText(result, known ? choiceText(known, known.shortfall, now) : answer(now, best));
     if (now.ask) { clearTimeout(timer); timer = setTimeout(() => fromModel(deadline), 250); }
     else { const open = undecided(now, best, deadline); setText(more, open ? counted(open, "stopped run") + " may also meet it." : ""); }
   };
