@@ -26,6 +26,26 @@ def test_a_misspelt_objective_is_refused_before_it_is_paid_for(lynceus, here: Pa
         assert lynceus("check", "job.yaml")[0] == 0
 
 
+def test_a_study_that_is_named_instead_of_its_job_file_is_told_as_one(lynceus, here: Path, monkeypatch) -> None:
+    assert lynceus("run", "job.yaml", "-y")[0] == 0
+    for command in ("run", "plan", "check"):
+        code, out, err = lynceus(command, "toy")
+        assert (code, out) == (2, "")
+        assert "there is no file 'toy', but a study of that name in sqlite:///lynceus.db. " in err
+        assert "lynceus resume toy. " in err
+        assert "lynceus best toy. " in err
+        assert "there is no such file" in lynceus(command, "toys")[2]
+    (here / "lynceus.db").rename(here / "moved.db")
+    assert "there is no such file" in lynceus("run", "toy")[2]
+    assert not (here / "lynceus.db").exists()
+    assert (
+        "lynceus resume toy --storage sqlite:///moved.db. "
+        in lynceus("run", "toy", "--storage", "sqlite:///moved.db")[2]
+    )
+    monkeypatch.setenv("LYNCEUS_STORAGE", "sqlite:///moved.db")
+    assert "lynceus resume toy. " in lynceus("run", "toy")[2]
+
+
 def test_a_dashboard_without_a_storage_is_refused(lynceus, here: Path, monkeypatch) -> None:
     monkeypatch.delenv("LYNCEUS_WRITE_TOKEN", raising=False)
     code, _, err = lynceus("dashboard", "sqlite:///nothere.db")

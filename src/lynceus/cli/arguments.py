@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -65,6 +67,28 @@ def named_study(
     one = open_named(study, storage, JobEdits(edits))
     print_note(one.note)
     return one
+
+
+def check_file_given(file: Path, command: str, storage: str | None) -> None:
+    """Refuse the name of a study where a job file is wanted, and say what to do with a study."""
+    from lynceus.errors import InputError, LynceusError
+    from lynceus.library.find import storage_url
+    from lynceus.storage.sql.storage import Storage
+
+    if os.path.exists(file):  # false, and no error, also where a path is too long to be one
+        return
+    try:
+        with Storage(storage_url(storage), create=False) as opened:
+            known, shown = any(record.name == str(file) for record in opened.studies()), opened.shown_url
+    except LynceusError:
+        return  # there is neither a file nor a storage: whoever reads the file says so
+    if known:
+        given = storage is not None and storage != os.environ.get("LYNCEUS_STORAGE")
+        name = shlex.quote(str(file)) + (f" --storage {shlex.quote(shown)}" if given else "")
+        raise InputError(
+            f"{command}: there is no file {str(file)!r}, but a study of that name in {shown}. To go on with its search: "
+            f"lynceus resume {name}. To see what it found: lynceus best {name}. For a new search, name a job file."
+        )
 
 
 def print_note(note: str | None) -> None:

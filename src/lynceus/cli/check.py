@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lynceus.cli.arguments import StorageOption
+from lynceus.cli.arguments import StorageOption, check_file_given
 from lynceus.cli.output import Output, OutputOption, echo, print_data, print_json
 from lynceus.errors import InputError
 
@@ -33,6 +33,7 @@ def check(
         return
     if file is None:
         raise InputError("check: no job file was named; run for example: lynceus check job.yaml.")
+    check_file_given(file, "check", storage)
     prepared = prepare_file(file)
     check_objective(prepared.job)
     space, shared = prepared.problem.space, job_budgets(prepared.job, storage)

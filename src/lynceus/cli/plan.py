@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from lynceus.cli.arguments import JobFileArgument, ParallelOption, PolicyOption, StorageOption
+from lynceus.cli.arguments import JobFileArgument, ParallelOption, PolicyOption, StorageOption, check_file_given
 from lynceus.cli.output import Output, OutputOption, console, counted, fact_table, params_text, print_json, safe
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def plan(
     from lynceus.jobfile.prepared_study import prepare_file
     from lynceus.library.job_budgets import job_budgets
 
+    check_file_given(file, "plan", storage)
     prepared = prepare_file(file, policy)
     check_objective(prepared.job)
     width = parallel or prepared.parallel

@@ -15,6 +15,7 @@ from lynceus.cli.arguments import (
     ParallelOption,
     PolicyOption,
     StorageOption,
+    check_file_given,
     print_note,
 )
 from lynceus.cli.output import Output, OutputOption, console, counted
@@ -50,6 +51,7 @@ def run(
     from lynceus.jobfile.prepared_study import prepare_file
     from lynceus.library.job_budgets import job_budgets
 
+    check_file_given(file, "run", storage)
     prepared = prepare_file(file, policy)
     check_startable(prepared.job)
     width = parallel or prepared.parallel
