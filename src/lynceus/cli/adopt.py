@@ -21,7 +21,9 @@ def adopt(
     param: Annotated[
         list[str] | None,
         typer.Option(
-            "--param", "-p", help="A value of the configuration, such as nodes=4; otherwise the study's answer."
+            "--param",
+            "-p",
+            help="A value of the configuration, such as nodes=4; the others are as in production, or in the answer of --from.",
         ),
     ] = None,
     by: ByOption = None,

@@ -86,6 +86,31 @@ def test_a_job_without_a_study_is_adopted_from_its_file(storage: Storage, tmp_pa
     assert [dict(one.params) for one in job.history.versions] == [{"n": 2, "m": 5}, {"n": 1, "m": 5}]
 
 
+def test_parameters_that_are_not_given_stay_as_they_are(storage: Storage, tmp_path: Any) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("name: x\nrun: [echo, '${n}', '${m}']\nspace: {n: [1, 2], m: [5, 6]}\nprice: n\nbudget: 1\n")
+    with pytest.raises(
+        InputError, match=r"m is not given, .*: lynceus adopt nightly --from \S+ --param n=2 --param m=VALUE"
+    ):
+        adopt_job("nightly", source=str(file), params=["n=2"], storage=storage)
+    job = adopt_job("nightly", source=str(file), params=["n=2", "m=6"], storage=storage)
+    for _ in range(2):
+        adopt_job("nightly", params=["n=1"], storage=storage)
+    assert [dict(one.params) for one in job.history.versions] == [{"n": 2, "m": 6}, {"n": 1, "m": 6}]
+    adopt_job("nightly", source=str(file), params={"n": 2}, storage=storage)
+    assert job.config().params == {"n": 2, "m": 6}
+
+
+def test_parameters_that_are_not_given_are_those_of_the_named_study(storage: Storage) -> None:
+    space = lynceus.Space.build([lynceus.Ordinal("n", [1, 2]), lynceus.Ordinal("m", [5, 6])], price="n + m")
+    study = lynceus.create_study(space=space, budget=9, study_name="grid", storage=storage)
+    with pytest.raises(InputError, match="study 'grid': m is not given, and there is no configuration yet"):
+        adopt_job("nightly", source="grid", params={"n": 2}, storage=storage)
+    study.add_trials([({"n": n, "m": m}, 100 if m == 6 else 900, {}) for n in (1, 2) for m in (5, 6)])
+    job = adopt_job("nightly", source="grid", params={"n": 2}, storage=storage)
+    assert (study.best_params["m"], job.config().params) == (6, {"n": 2, "m": 6})
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -14,6 +14,7 @@ from lynceus.jobfile.prepared_study import prepare
 from lynceus.library.find import is_job_file
 from lynceus.library.measurements import parsed_value
 from lynceus.library.open_study import open_record
+from lynceus.library.recurring.completed_params import Known, completed_row
 from lynceus.library.recurring.job_problem import document_size, todays_problem
 from lynceus.library.recurring.job_record import study_runs
 from lynceus.library.study_context import study_context
@@ -63,7 +64,8 @@ def adopt(
     """Make a configuration the one that production runs have from now on; a job of a new name is made.
 
     `source` is a study or a job file; without it, the job itself if it exists, else the study of that name. `params` is the
-    configuration; without it, the answer of the study. What is in production already, by the same author for the same reason, stays
+    configuration; without it, the answer of the study. Parameters that it leaves out keep the values that they have in production, or,
+    where a study is named, those of its answer. What is in production already, by the same author for the same reason, stays
     the version that it is, so a call whose answer was lost can be repeated. Without `files`, every source is the name of a study:
     clients of a server must not read its files.
     """
@@ -87,9 +89,9 @@ def _adopt(
 ) -> JobHead:
     former = store.load(name) if name in store.names() else None
     if source is None and former is not None and params is not None:
-        found = _given(name, former.document, former.studies, params)
+        found = _given(name, former.document, former.studies, params, _params_of(former), ["lynceus", "adopt", name])
     else:
-        found = _candidate(store.storage, name if source is None else source, params, files)
+        found = _candidate(store.storage, name, source, params, files, former)
     size = document_size(found.document)
     trials = [run for study in found.studies for run in study_runs(store.storage, study)]
     problem = todays_problem(found.document)
@@ -132,24 +134,44 @@ def _basis(problem: Problem, record: JobRecord, row: int, size: float | None) ->
     return Basis(size, {row: float(problem.price[row]) * 3600})
 
 
-def _candidate(storage: Storage, source: str, params: Params | None, files: bool) -> _Candidate:
+def _params_of(former: StoredJob | None) -> Known:
+    """The configuration in production."""
+    return lambda: None if former is None else former.head.version.params
+
+
+def _candidate(
+    storage: Storage, name: str, named: str | None, params: Params | None, files: bool, former: StoredJob | None
+) -> _Candidate:
+    source = name if named is None else named
+    command = ["lynceus", "adopt", name] if named is None else ["lynceus", "adopt", name, "--from", named]
     if files and is_job_file(source):
         if params is None:
             raise InputError(
                 f"adopt: {source} is a job file, which has no answer yet; give the configuration with --param."
             )
-        return _given(source, prepare(Job.read(source)).job.stored(), (), params)
-    known = {record.name: record for record in storage.studies()}
-    if source not in known:
-        names = ", ".join(list(known)[:20]) or "none"
+        return _given(source, prepare(Job.read(source)).job.stored(), (), params, _params_of(former), command)
+    records = {record.name: record for record in storage.studies()}
+    if source not in records:
+        names = ", ".join(list(records)[:20]) or "none"
         raise InputError(
             f"adopt: there is no study {source!r} in {storage.shown_url} (known are: {names}); "
             f"name a study{' or a job file with --from' if files else ''}."
         )
-    record = known[source]
+    record = records[source]
     if params is not None:
-        return _given(f"study {source!r}", _present(record, None), (source,), params)
+        document, known = _present(record, None), _answer_params(storage, record)
+        return _given(f"study {source!r}", document, (source,), params, known, command)
     return _answer(storage, record)
+
+
+def _answer_params(storage: Storage, record: StudyRecord) -> Known:
+    """The answer of a study, where it has one that meets the constraints."""
+
+    def known() -> Mapping[str, Any] | None:
+        found = answer(study_context(open_record(storage, record)))
+        return found.params if found is not None and found.reaches_confidence else None
+
+    return known
 
 
 def _answer(storage: Storage, record: StudyRecord) -> _Candidate:
@@ -174,10 +196,17 @@ def _answer(storage: Storage, record: StudyRecord) -> _Candidate:
     )
 
 
-def _given(where: str, document: Mapping[str, Any], studies: tuple[str, ...], params: Params) -> _Candidate:
+def _given(
+    where: str,
+    document: Mapping[str, Any],
+    studies: tuple[str, ...],
+    params: Params,
+    known: Known,
+    command: Sequence[str],
+) -> _Candidate:
     space = todays_problem(document).space
     try:
-        row = space.row(parsed_params(params, space.parameters))
+        row = completed_row(space, parsed_params(params, space.parameters), known, command)
     except InputError as error:
         raise InputError(f"adopt: {where}: {error}") from None
     return _Candidate(document, studies, space.point(row), "given by the user", {}, {})
