@@ -160,3 +160,12 @@ def hint(word: str, known: Iterable[str]) -> str:
     if close:
         return f"; {close[1].lower()}{close[2:]}"
     return f"; known are {', '.join(words)}." if words else "."
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "run"), counted(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -86,7 +86,7 @@ def test_imported_prices_are_shown_and_old_prices_give_a_warning(shell: Shell) -
     shell.catalog(small=0.1, large=0.3)
     (shell.folder / "old.csv").write_text(HEAD + "m5.xlarge,4,16,0.5,,mars\n")
     kept = shell("prices", "import", "old.csv", "--cloud", "aws", "--as-of", "2020-01-01")
-    assert "1 prices in 1 regions: aws of 2020-01-01" in kept.stdout
+    assert "1 price in 1 region: aws of 2020-01-01" in kept.stdout
     assert "days old" in kept.stderr
     shown = shell("prices", "show", "m5.xlarge")
     assert "aws/mars" in shown.stdout

@@ -98,7 +98,7 @@ def test_failing_jobs_pause_the_study_with_exit_code_4(lynceus, here: Path) -> N
     )
     code, out, _ = lynceus("run", "job.yaml", "-y")
     assert code == 4
-    assert "the last 5 trials failed (5 job)" in out
+    assert "the last 5 trials failed (5 job failures)" in out
     assert "exit code 3: broken pipe.\n" in out, "one full stop"
     assert "lynceus logs toy 4" in out
     assert "lynceus resume toy" in out

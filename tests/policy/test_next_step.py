@@ -239,6 +239,14 @@ def test_a_warm_start_with_a_minimum_charge_stays_within_the_budget() -> None:
     assert step.kind is StopReason.BUDGET
 
 
+def test_a_budget_of_one_trial_is_used_up_by_it() -> None:
+    job = small_job("runtime <= 30m", budget=Budget(trials=1))
+    one = job.finished(job.order_of_runs[:1])
+    assert decide(job.problem, preset("sweep"), one, seed=0) == Stopped(
+        StopReason.TRIALS, "the only trial of the budget was used"
+    )
+
+
 def test_stop_reasons() -> None:
     job = small_job("runtime <= 30m", budget=Budget(usd=2.0, trials=3, wall_clock_s=3600.0))
     sweep = preset("sweep")

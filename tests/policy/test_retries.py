@@ -74,6 +74,15 @@ def test_single_failures_count_after_a_resume(observations: tuple[Observation, .
     assert with_retries(observations, without_pauses, resumed_at) == with_retries(observations, without_pauses)
 
 
+def test_the_reason_of_a_pause_counts_failures_in_words() -> None:
+    study = Study(problem_of(), preset("sweep"), retry_rules=RetryRules(max_failures=1, retries_infra=9))
+    trial = study.ask()
+    assert trial is not None
+    study.tell(trial, state="FAIL", reason="infra")
+    assert study.ask() is None
+    assert str(study.reason).startswith("the last trial failed (1 infrastructure failure)")
+
+
 def test_a_study_pauses_after_consecutive_failures_until_it_is_resumed() -> None:
     study = Study(problem_of(), preset("sweep"), retry_rules=RetryRules(max_failures=3, retries_infra=9))
     for _ in range(3):
@@ -84,7 +93,8 @@ def test_a_study_pauses_after_consecutive_failures_until_it_is_resumed() -> None
     assert study.stopped is not None
     assert study.stopped.kind is StopReason.PAUSED
     assert (
-        study.reason == "the last 3 trials failed (3 infra); the last: the disk is on fire; look at them, then resume"
+        study.reason
+        == "the last 3 trials failed (3 infrastructure failures); the last: the disk is on fire; look at them, then resume"
     )
     study.resume()
     trial = study.ask()

@@ -112,7 +112,10 @@ def test_repeated_launch_errors_pause_the_study() -> None:
     )
     assert study.stopped is not None
     assert study.stopped.kind is StopReason.PAUSED
-    assert "the last 5 trials failed (5 infra); the last: not started: No space left on device" in study.stopped.reason
+    assert (
+        "the last 5 trials failed (5 infrastructure failures); the last: not started: No space left on device"
+        in study.stopped.reason
+    )
 
 
 def test_a_lost_run_is_charged_up_to_its_last_heartbeat(tmp_path: Path) -> None:

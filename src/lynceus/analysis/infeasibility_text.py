@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lynceus.errors import counted
 from lynceus.problem.units import format_duration, format_metric, format_money, format_number
 from lynceus.trial.outcome import End, Observations
 from lynceus.trial.stop import StopReason
@@ -103,7 +104,7 @@ def _missed(limit: LimitFacts, observations: Observations) -> str:
         stopped = sum(seen.outcome.end is End.TIMEOUT for seen in observations)
         said = f"{limit.constraint} fails: no run has finished" + (f", {stopped} were stopped" if stopped else "")
     else:
-        said = f"{limit.constraint} fails: the {word} of {limit.finished} finished runs has {_shown(limit, best)}"
+        said = f"{limit.constraint} fails: the {word} of {counted(limit.finished, 'finished run')} has {_shown(limit, best)}"
     if believed is None:
         return said
     if best is not None and believed.misses_by >= best.misses_by * (1 - 1e-9):

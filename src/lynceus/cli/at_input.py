@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from lynceus.cli import exit_codes
-from lynceus.cli.output import Output, console, echo, fact_table, objective_text, params_text, percent, print_json, safe
+from lynceus.cli.output import (
+    Output,
+    console,
+    counted,
+    echo,
+    fact_table,
+    objective_text,
+    params_text,
+    percent,
+    print_json,
+    safe,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +66,9 @@ def _print_answer(out: Console, problem: Problem, found: InputAnswer) -> None:
     if problem.constraints:
         limits = ", ".join(map(str, problem.constraints))
         table.add_row("certainty", safe(f"{percent(found.probability)} chance to meet {limits}"))
-    table.add_row("known from", safe(", ".join(f"{count} runs on {name}" for name, count in found.inputs_run.items())))
+    table.add_row(
+        "known from", safe(", ".join(f"{counted(count, 'run')} on {name}" for name, count in found.inputs_run.items()))
+    )
     table.add_row("when to check", safe(found.check_again))
     out.print(table)
     if found.command is not None:

@@ -63,9 +63,10 @@ def best(
     if found is None:
         constraints = ", ".join(str(constraint) for constraint in problem.constraints) or "no constraints"
         why = infeasibility(context, problem)
+        trials = len(one.study.observations)
+        which = "the only trial so far is not" if trials == 1 else f"none of the {trials:,} trials so far is"
         echo(
-            f"{one.name}: none of the {len(one.study.observations)} trials so far is known to meet {constraints}.\n"
-            f"Why: {why.summary}.\nWhat to do: {why.advice}.",
+            f"{one.name}: {which} known to meet {constraints}.\nWhy: {why.summary}.\nWhat to do: {why.advice}.",
             err=output is Output.JSON,
         )
     if output is Output.JSON:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, check_file_given
-from lynceus.cli.output import Output, OutputOption, echo, print_data, print_json
+from lynceus.cli.output import Output, OutputOption, counted, echo, print_data, print_json
 from lynceus.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def space_text(space: Space) -> str:
 
     hourly = space.price_per_second * 3600.0
     low, high = format_money(float(hourly.min())), format_money(float(hourly.max()))
-    lines = [f"{len(space):,} configurations, {low if low == high else f'{low} to {high}'} per hour"]
+    lines = [f"{counted(len(space), 'configuration')}, {low if low == high else f'{low} to {high}'} per hour"]
     for parameter in space.parameters:
         condition = f" when {parameter.when}" if parameter.when else ""
         lines.append(f"  {parameter.name} ({type(parameter).__name__.lower()}): {values_listed(parameter)}{condition}")

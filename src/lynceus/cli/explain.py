@@ -10,7 +10,17 @@ import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
 from lynceus.cli.at_input import print_inputs
-from lynceus.cli.output import Output, OutputOption, console, objective_text, params_text, percent, print_json, safe
+from lynceus.cli.output import (
+    Output,
+    OutputOption,
+    console,
+    counted,
+    objective_text,
+    params_text,
+    percent,
+    print_json,
+    safe,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,10 +105,8 @@ def print_past_jobs(out: Console, found: PastJobs | None) -> None:
         if found.saved_usd is not None:
             effect = "saved" if found.saved_usd >= 0 else "cost"
             saved = f"; history {effect} about {format_money(abs(found.saved_usd))} of search"
-        trials = "trial" if found.suggested == 1 else "trials"
-        out.print(
-            f"[bold]history[/]  suggested {found.suggested} {trials} for {format_money(found.suggested_usd)}{saved}"
-        )
+        trials = counted(found.suggested, "trial")
+        out.print(f"[bold]history[/]  suggested {trials} for {format_money(found.suggested_usd)}{saved}")
 
 
 def print_candidates(out: Console, objective: str, found: Sequence[Candidate]) -> None:
@@ -151,7 +159,7 @@ def print_calibration(out: Console, found: Calibration) -> None:
     off = "" if math.isnan(factor) else f"; finished runs were off by a factor of {factor:.2g} (median)"
     covered = "no interval can be judged yet"
     if found.judged:
-        covered = f"{found.inside} of {found.judged} runs lay in their 80 % interval"
+        covered = f"{found.inside} of {counted(found.judged, 'run')} lay in their 80 % interval"
     out.print(f"[bold]predicted against measured[/]  {covered}{off}")
     table = Table("#", "predicted", "80 % interval", "measured")
     for one in found.predictions[-_PREDICTIONS:]:

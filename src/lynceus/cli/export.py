@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
-from lynceus.cli.output import echo, is_piped, json_text, print_data, write_file
+from lynceus.cli.output import counted, echo, is_piped, json_text, print_data, write_file
 from lynceus.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _to_optuna(one: OpenStudy, file: str | None) -> None:
         raise MissingExtraError("Studies of Optuna", "optuna") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would report the new study in a line of its own
     new = export_study(one.study, file)
-    echo(f"Wrote {new} trials of {one.name} to Optuna.", err=True)
+    echo(f"Wrote {counted(new, 'trial')} of {one.name} to Optuna.", err=True)
 
 
 def _target(to: str) -> Target:

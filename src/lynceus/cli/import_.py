@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lynceus.cli.arguments import StorageOption, named_study, print_note
-from lynceus.cli.output import Output, OutputOption, echo, print_json
+from lynceus.cli.output import Output, OutputOption, counted, echo, print_json
 from lynceus.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _print_counts(study: str, new: int, found: Found, output: Output) -> None:
     more = f", {known} were known before" if known else ""
     more += f", {found.unknown} are not in the space" if found.unknown else ""
     more += f", {found.running} have not ended and were left out" if found.running else ""
-    echo(f"{study}: {new} measurements were imported{more}.")
+    echo(f"{study}: {counted(new, 'measurement')} {'was' if new == 1 else 'were'} imported{more}.")
 
 
 def _of_table(path: Path, problem: Problem, *, skip_unknown: bool) -> Found:

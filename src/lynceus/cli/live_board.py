@@ -14,7 +14,7 @@ from rich.text import Text
 
 from lynceus.analysis.progress import ProgressPoint, progress
 from lynceus.cli.clean_render import Clean
-from lynceus.cli.output import objective_text, params_text, safe
+from lynceus.cli.output import counted, objective_text, params_text, safe
 from lynceus.errors import InputError
 from lynceus.executors.interface import Outage
 from lynceus.problem.units import format_duration, format_metric, format_money
@@ -78,10 +78,10 @@ class Board:
             shown.record.ordered - len(shown.pending),
             problem.with_budget(problem.budget.usd, shown.record.added_trials).budget.trials,
         )
-        counted = f"{count} of {most} trials" if most else f"{count} trials"
+        trials = f"{count} of {counted(most, 'trial')}" if most else counted(count, "trial")
         constraints = ", ".join(str(constraint) for constraint in problem.constraints)
         return Text.assemble(
-            (shown.name, "bold"), f"  {problem.objective}; {constraints}  ", (f"{counted}, {passed}", "dim")
+            (shown.name, "bold"), f"  {problem.objective}; {constraints}  ", (f"{trials}, {passed}", "dim")
         )
 
 

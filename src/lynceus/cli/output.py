@@ -21,6 +21,7 @@ import typer
 
 from lynceus.analysis.documents.json import to_json
 from lynceus.errors import InputError
+from lynceus.errors import counted as counted
 from lynceus.trial.text import clean_text, escaped_text
 
 if TYPE_CHECKING:
@@ -168,12 +169,3 @@ def percent(share: float) -> str:
     if 0 < share < 0.01:
         return "< 1 %"
     return f"{share:.0%}".replace("%", " %")
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "run"), counted(2, "run")
-    ('1 run', '2 runs')
-    """
-    return f"{count:,} {noun}{'s' * (count != 1)}"

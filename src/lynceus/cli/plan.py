@@ -70,7 +70,7 @@ def _problem_facts(prepared: PreparedStudy, parallel: int) -> list[tuple[str, st
     sizes = " × ".join(f"{one.name} ({len(one.values)})" for one in problem.space.parameters)
     constraints = ", ".join(str(constraint) for constraint in problem.constraints) or "no constraints"
     return [
-        ("space", f"{len(problem.space):,} configurations: {sizes}"),
+        ("space", f"{counted(len(problem.space), 'configuration')}: {sizes}"),
         *(("prices", source) for source in price_sources(prepared.job)),
         ("objective", f"{problem.objective}; {constraints}"),
         ("budget", f"{_budget(problem)} (hard limit; open trials count with the most that they can cost)"),
@@ -83,7 +83,7 @@ def _budget(problem: Problem) -> str:
 
     budget = problem.budget
     parts = [] if math.isinf(budget.usd) else [format_money(budget.usd)]
-    parts += [f"{budget.trials} trials"] if budget.trials else []
+    parts += [counted(budget.trials, "trial")] if budget.trials else []
     parts += [f"{format_duration(budget.wall_clock_s)} of wall clock"] if budget.wall_clock_s else []
     return ", ".join(parts)
 

@@ -152,7 +152,7 @@ def _print_kept(kept: list[Catalog], output: Output) -> None:
         return
     for one in kept:
         regions = len({offer.region for offer in one.offers})
-        echo(f"{len(one.offers)} prices in {regions} regions: {one.about()}")
+        echo(f"{counted(len(one.offers), 'price')} in {counted(regions, 'region')}: {one.about()}")
         _warn(one)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lynceus.cli.output import Output, OutputOption, console, params_text, print_json, safe
+from lynceus.cli.output import Output, OutputOption, console, counted, params_text, print_json, safe
 from lynceus.errors import InputError
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ def _progress_bars(campaign: Campaign) -> Iterator[Callable[[Replay], None]]:
         tasks = {one.name: bar.add_task(one.name, total=campaign.seeds, last="") for one in campaign.policies}
 
         def report(done: Replay) -> None:
-            spent = f"seed {done.seed}: ${done.steps[-1].spent_usd:.3g}, {len(done.steps)} trials" if done.steps else ""
+            trials = counted(len(done.steps), "trial")
+            spent = f"seed {done.seed}: ${done.steps[-1].spent_usd:.3g}, {trials}" if done.steps else ""
             bar.update(tasks[done.policy], advance=1, last=spent)
 
         yield report
@@ -197,7 +198,7 @@ def _job_lines(campaign: Campaign) -> list[str]:
 
     job, problem = campaign.job, campaign.job.problem
     constraints = " and ".join(str(constraint) for constraint in problem.constraints) or "no constraints"
-    facts = f"{len(problem.space)} configurations, {problem.objective}, {constraints}"
+    facts = f"{counted(len(problem.space), 'configuration')}, {problem.objective}, {constraints}"
     best = safe(params_text(problem.space.point(job.optimum.row)))
     return [
         f"[bold]{safe(job.name)}[/]: {safe(facts)}, budget {format_money(problem.budget.usd)}",

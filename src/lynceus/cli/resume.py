@@ -9,7 +9,7 @@ import typer
 
 from lynceus.cli.arguments import MetricsOption, ParallelOption, StorageOption, StudyArgument, named_study, print_note
 from lynceus.cli.limits import ConstraintOption, given_limits
-from lynceus.cli.output import Output, OutputOption
+from lynceus.cli.output import Output, OutputOption, counted
 
 if TYPE_CHECKING:
     from lynceus.study.study import Study
@@ -66,5 +66,5 @@ def _budget_note(study: Study) -> str:
 
     trials = study.problem.budget.trials
     money = "" if math.isinf(study.budget_usd) else format_money(study.budget_usd)
-    count = "" if trials is None else f"{trials + study.record.added_trials} trials"
+    count = "" if trials is None else counted(trials + study.record.added_trials, "trial")
     return f"{study.name}: the budget is now {', '.join(filter(None, [money, count]))}."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lynceus.analysis.documents.json import to_json
-from lynceus.errors import InputError
+from lynceus.errors import InputError, counted
 from lynceus.problem.units import format_money
 from lynceus.study.view import StudyView
 from lynceus.trial.stop import StopReason
@@ -68,9 +68,8 @@ def _event(study: StudyView, kind: str, key: str, title: str, reason: str = "") 
     stopped_for = None if study.record.stopped is None else study.record.stopped.kind
     best, title, reason = _best(study), quiet(clean_line(title)), quiet(clean_line(reason))
     lines = [f"{reason[:1].upper()}{reason[1:]}."] if reason else []
-    count = len(study.observations)
     budget = f" of {format_money(study.budget_usd)}" if math.isfinite(study.budget_usd) else ""
-    lines.append(f"Spent {format_money(study.spent_usd)}{budget} on {count} trial{'s' * (count != 1)}.")
+    lines.append(f"Spent {format_money(study.spent_usd)}{budget} on {counted(len(study.observations), 'trial')}.")
     if best is None:
         lines.append("No configuration is known to keep every constraint.")
     else:
@@ -88,7 +87,7 @@ def _event(study: StudyView, kind: str, key: str, title: str, reason: str = "") 
         "reason": reason or None,
         "spent_usd": study.spent_usd,
         "budget_usd": study.budget_usd,
-        "trials": count,
+        "trials": len(study.observations),
         "best": best,
     }
     return Event(kind, key, title, "\n".join(lines), to_json(facts))

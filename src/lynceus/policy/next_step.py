@@ -200,7 +200,12 @@ def budget_stop(problem: Problem, ordered: int, elapsed_s: float) -> Stopped | N
     """Why no run may start any more: the trials or the wall clock of the budget are used up."""
     budget = problem.budget
     if budget.trials is not None and ordered >= budget.trials:
-        return Stopped(StopReason.TRIALS, f"all {budget.trials} trials of the budget were used")
+        used = (
+            "the only trial of the budget was"
+            if budget.trials == 1
+            else f"all {budget.trials} trials of the budget were"
+        )
+        return Stopped(StopReason.TRIALS, f"{used} used")
     if budget.wall_clock_s is not None and elapsed_s >= budget.wall_clock_s:
         return Stopped(
             StopReason.WALL_CLOCK, f"the study's {format_duration(budget.wall_clock_s)} of wall clock are over"

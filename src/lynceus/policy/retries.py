@@ -6,13 +6,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, counted
 from lynceus.problem.problem import Problem
 from lynceus.trial.order import Order, Plan, Purpose
 from lynceus.trial.outcome import End, FailureReason, Observation, Observations
 
 _INFRA, _BLAMED, _PREEMPTED = range(3)
 """Failures that are counted separately."""
+_FAILURES = {
+    FailureReason.INFRA: "infrastructure failure",
+    FailureReason.OOM: "out-of-memory failure",
+    FailureReason.JOB: "job failure",
+    FailureReason.USER: "user stop",
+    FailureReason.PREEMPTED: "spot interruption",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +140,12 @@ def pause_reason(observations: Observations, resumed_at: int, rules: RetryRules)
             last = [] if _breaks(seen) else [*last, seen]
     if not last or not _too_many(last, _worked(observations), rules):
         return None
-    kinds = Counter(str(seen.outcome.reason) for seen in last)
-    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    kinds = Counter("failure" if seen.outcome.reason is None else _FAILURES[seen.outcome.reason] for seen in last)
+    kinds_text = ", ".join(counted(count, kind) for kind, count in kinds.most_common())
     detail = last[-1].outcome.detail
     newest = f"; the last: {detail}" if detail else ""
-    return f"the last {len(last)} trials failed ({counted}){newest}"
+    which = "last trial" if len(last) == 1 else f"last {len(last)} trials"
+    return f"the {which} failed ({kinds_text}){newest}"
 
 
 def on_demand_move(

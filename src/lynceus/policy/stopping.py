@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lynceus.errors import counted
 from lynceus.models.state import State, feasible_runs
 from lynceus.policy.interfaces import Stop
 from lynceus.problem.dollar_use import DollarUse, dollar_use
@@ -143,7 +144,7 @@ class TotalBudget:
         spent = sum(seen.outcome.charged_usd for seen in state.observations)
         if (uses + 1) * cost + spent <= self.usd:
             return None
-        later = f"{format_count(uses)} runs at {format_money(cost)}"
+        later = f"{format_count(uses)} {'run' if uses == 1 else 'runs'} at {format_money(cost)}"
         return f"{format_money(spent)} spent and {later} reach the total of {format_money(self.usd)}"
 
 
@@ -155,7 +156,7 @@ class MaxTrials:
 
     def __call__(self, state: State, plan: Plan | None) -> str | None:
         """A reason when they are started."""
-        return f"{self.count} runs were started" if state.started >= self.count else None
+        return _runs(self.count, "started") if state.started >= self.count else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,4 +327,8 @@ class Iterations:
         budget = state.problem.budget
         if math.isfinite(budget.usd) or budget.trials is not None or state.started < self.limit:
             return None
-        return f"{self.limit} runs were made; a budget allows more"
+        return f"{_runs(self.limit, 'made')}; a budget allows more"
+
+
+def _runs(count: int, what: str) -> str:
+    return f"{counted(count, 'run')} {'was' if count == 1 else 'were'} {what}"

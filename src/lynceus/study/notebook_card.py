@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
-from lynceus.errors import InputError
+from lynceus.errors import InputError, counted
 from lynceus.problem.units import format_duration, format_metric, format_money
 from lynceus.trial.incumbents import incumbents
 from lynceus.trial.outcome import End, Observation
@@ -49,7 +49,7 @@ def study_text(study: StudyView) -> str:
 def _money(study: StudyView) -> str:
     reserved = f" + {format_money(study.reserved_usd)} reserved" if study.pending else ""
     of = "" if math.isinf(study.budget_usd) else f" of {format_money(study.budget_usd)}"
-    return f"{format_money(study.spent_usd)} spent{reserved}{of} · {len(study.observations)} trials, {len(study.pending)} open"
+    return f"{format_money(study.spent_usd)} spent{reserved}{of} · {counted(len(study.observations), 'trial')}, {len(study.pending)} open"
 
 
 def _best(study: StudyView) -> str:

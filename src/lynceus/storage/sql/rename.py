@@ -28,7 +28,7 @@ def rename_study(storage: Storage, name: str, new: str, *, by: str | None = None
                 now, mine = storage.clock.now(connection), studies.c.id == record.id
                 connection.execute(select(studies.c.id).where(mine).with_for_update())
                 if count := open_trials(connection, record.id):
-                    raise StudyBusyError(f"study {name!r} has {count} open trials; let them end, then rename it.")
+                    raise StudyBusyError(f"study {name!r} has open trials ({count}); let them end, then rename it.")
                 values = {"name": new, "document": document, "sequence": studies.c.sequence + 1}
                 connection.execute(update(studies).where(mine).values(**values))
                 detail = {"from": name, "to": new}

@@ -194,7 +194,7 @@ class Storage:
                 values["fingerprint"] = fingerprint
                 if count := open_trials(connection, record.id):
                     raise InputError(
-                        f"study {name!r} has {count} open trials at its present prices; let them end (lynceus stop {name}), then try again."
+                        f"study {name!r} has open trials ({count}) at its present prices; let them end (lynceus stop {name})."
                     )
             connection.execute(update(studies).where(mine).values(**values))
             kind, detail = "revised" if fingerprint is None else "repriced", {"changes": list(changes)}

@@ -1,7 +1,7 @@
 // The table of trials: filters by state, parameter values and text; sortable by any column; in pages.
 
 import { el, emptyNote, setText, setChildren } from "../lib/dom.js";
-import { count, duration, money, formatNumber, formatValue } from "../lib/format.js";
+import { count, counted, duration, money, formatNumber, formatValue } from "../lib/format.js";
 import { byName, COMPLETE, STATE_NAMES, value } from "../lib/trials.js";
 import { onVisibilityChange } from "../lib/visibility.js";
 import { badge } from "./badge.js";
@@ -81,7 +81,7 @@ export const trialsTable = (element, data) => {
     page = Math.min(page, pages - 1);
     setChildren(rows, indices.slice(page * size, (page + 1) * size).map((index) => el("tr", { "data-trial": store().number[index] }, columns.map((column) => cell(column, index)))));
     if (!indices.length) rows.append(el("tr", {}, el("td", { colspan: columns.length }, emptyNote(store().size ? "No trial matches these filters." : "No trial has settled yet."))));
-    setText(found, indices.length === store().size ? `${count(indices.length)} settled trials` : `${count(indices.length)} of ${count(store().size)} settled trials`);
+    setText(found, indices.length === store().size ? counted(indices.length, "settled trial") : `${count(indices.length)} of ${counted(store().size, "settled trial")}`);
     setText(where, `page ${page + 1} of ${count(pages)}`);
     previous.disabled = page === 0;
     next.disabled = page >= pages - 1;
@@ -101,7 +101,7 @@ export const trialsTable = (element, data) => {
     body();
   };
   heading();
-  setText(found, `${count(store().size)} settled trials`);
+  setText(found, counted(store().size, "settled trial"));
   onVisibilityChange(element, (seen) => { visible = seen; redraw(); });
   return (newer) => { now = newer; redraw(); };
 };
