@@ -118,6 +118,7 @@ def test_errors_are_sentences(server: Dashboard, client: lynceus.Client, tmp_pat
         client.create_study(tmp_path / "nowhere.yaml")
     with pytest.raises(InputError, match="it must return 'runtime'"):
         study.optimize(lambda trial: {"loss": 1.0})
+    assert [(trial.state, trial.reason) for trial in study.trials] == [("FAIL", "job")]
 
 
 def test_a_job_file_makes_a_study(client: lynceus.Client, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import math
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -223,6 +225,49 @@ def test_a_timeout_of_the_function_itself_is_its_own() -> None:
 
     with pytest.raises(subprocess.TimeoutExpired):
         study.optimize(run)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "detail"),
+    [
+        (ValueError("no such column"), "job", "ValueError: no such column"),
+        (KeyboardInterrupt(), "infra", "KeyboardInterrupt"),
+        (SystemExit(3), "infra", "SystemExit: 3"),
+        (MemoryError(), "oom", "MemoryError"),
+    ],
+)
+def test_an_error_of_the_function_is_recorded_and_raised_again(
+    tmp_path: Path, error: BaseException, reason: str, detail: str
+) -> None:
+    space = lynceus.Space.build([lynceus.Integer("nodes", 1, 3)], price="3600 * 1000 * nodes")
+    storage = f"sqlite:///{tmp_path}/s.db"
+    study = lynceus.create_study(space=space, budget="$1e9", study_name="s", storage=storage, policy="sweep")
+
+    def run(trial: lynceus.Trial) -> float:
+        if trial.number == 1:
+            time.sleep(0.01)
+            raise error
+        return min(5.0, trial.timeout or 5.0)
+
+    with pytest.raises(type(error)) as raised:
+        study.optimize(run)
+    assert raised.value is error
+    again = lynceus.load_study(study_name="s", storage=storage)
+    assert not again.pending
+    assert again.reserved_usd == 0
+    failed = again.trials[1]
+    assert (failed.state, failed.reason, failed.detail) == ("FAIL", reason, detail)
+    assert failed.charged_usd >= 10.0, "what it took is paid"
+    again.optimize(lambda trial: min(5.0, trial.timeout or 5.0))
+    repeated = [trial.number for trial in again.trials if trial.params == failed.params]
+    assert len(repeated) == (2 if reason == "infra" else 1)
+
+
+def test_what_cannot_be_told_does_not_leave_a_trial_open() -> None:
+    study = study_of(objective="maximize accuracy")
+    with pytest.raises(InputError, match="report a finite number"):
+        study.optimize(lambda trial: {"runtime": 60.0, "accuracy": math.nan})
+    assert [(trial.state, trial.reason) for trial in study.trials] == [("FAIL", "job")]
 
 
 def test_optimize_accepts_metrics_and_n_trials() -> None:

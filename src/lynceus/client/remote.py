@@ -18,7 +18,7 @@ from lynceus.problem.objective import Constraint
 from lynceus.study.past_runs import Past, PastRun
 from lynceus.trial.outcome import FailureReason
 from lynceus.trial.record import RequestedState
-from lynceus.trial.trial import Trial, TrialState, TrialSummary, run_measured
+from lynceus.trial.trial import Trial, TrialState, TrialSummary, run_measured, told_on_error
 
 HEARTBEAT_S = 30.0
 """Seconds between two heartbeats while `optimize` runs a trial."""
@@ -173,12 +173,14 @@ class RemoteStudy(RemoteView):
         """Ask, call, tell until the study ends. `objective` returns seconds, or a mapping with `runtime` and metrics.
 
         It waits while other workers have trials open and there is nothing to do, and sends heartbeats while `objective` runs.
+        An error of `objective` ends it after the trial was told as failed.
         """
         done = 0
         while (n_trials is None or done < n_trials) and (trial := self._ask_patiently()) is not None:
-            with self._heartbeats(trial):
-                runtime, state, metrics = run_measured(trial, objective)
-            self.tell(trial, runtime=runtime, state=state, metrics=metrics)
+            with told_on_error(trial, self.tell):
+                with self._heartbeats(trial):
+                    runtime, state, metrics = run_measured(trial, objective)
+                self.tell(trial, runtime=runtime, state=state, metrics=metrics)
             done += 1
 
     def enqueue_trial(self, params: Mapping[str, object]) -> None:

@@ -26,7 +26,7 @@ from lynceus.trial.outcome import FailureReason, overruns
 from lynceus.trial.record import Record, RequestedState
 from lynceus.trial.shared_budget import SharedBudget
 from lynceus.trial.stop import Stopped, StopReason
-from lynceus.trial.trial import Trial, TrialState, run_measured, told_outcome
+from lynceus.trial.trial import Trial, TrialState, run_measured, told_on_error, told_outcome
 
 
 class Study(StudyView):
@@ -244,12 +244,13 @@ class Study(StudyView):
         """Ask, call, tell until the study ends. `objective` returns seconds, or a mapping with `runtime` and metrics.
 
         It must itself respect `trial.timeout`; a run that reports the timeout or more counts as stopped by it, and so does a command
-        that `subprocess.run(…, timeout=trial.timeout)` ended.
+        that `subprocess.run(…, timeout=trial.timeout)` ended. Any other error ends the search, too, after the trial was told as failed.
         """
         done = 0
         while (n_trials is None or done < n_trials) and (trial := self.ask()) is not None:
-            runtime, state, metrics = run_measured(trial, objective)
-            self.tell(trial, runtime=runtime, state=state, metrics=metrics)
+            with told_on_error(trial, self.tell):
+                runtime, state, metrics = run_measured(trial, objective)
+                self.tell(trial, runtime=runtime, state=state, metrics=metrics)
             done += 1
 
     def _open_order(self, trial: Trial | int, action: str = "tell") -> Order:

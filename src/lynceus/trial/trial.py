@@ -6,13 +6,14 @@ import enum
 import math
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
-from lynceus.errors import InputError
+from lynceus.errors import InfrastructureError, InputError
 from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_duration, parse_money
 from lynceus.trial.order import Order
@@ -181,6 +182,29 @@ def run_measured(
         if trial.timeout is None or max(error.timeout, time.monotonic() - started) < trial.timeout:
             raise
         return trial.timeout, TrialState.TIMEOUT, {}
+
+
+@contextmanager
+def told_on_error(trial: Trial, tell: Callable[..., None]) -> Iterator[None]:
+    """Tell a trial as failed, with the time until then, when what is done in this block raises; the error goes on.
+
+    An error is the job's failure. An interrupt, or the end of the program, is not: the configuration may run again.
+    """
+    started = time.monotonic()
+    try:
+        yield
+    except BaseException as error:
+        reason = FailureReason.JOB if isinstance(error, Exception) else FailureReason.INFRA
+        if isinstance(error, MemoryError):
+            reason = FailureReason.OOM
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        try:
+            tell(trial, runtime=time.monotonic() - started, state=TrialState.FAIL, reason=reason, detail=said)
+        except InputError:
+            pass  # it was told already, or by another program
+        except InfrastructureError as lost:
+            error.add_note(f"Trial {trial.number} stays open, because it could not be told as failed: {lost}")
+        raise
 
 
 def measured(trial: Trial, result: float | Mapping[str, float]) -> tuple[float, TrialState, dict[str, float]]:
