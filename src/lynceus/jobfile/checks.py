@@ -31,6 +31,10 @@ _SHELL_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 _COMMAND_OPTION = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
 """`-c`, also combined with others: `-lc`, `-ec`."""
 
+_INTERPRETER = re.compile(r"python[0-9.]*|(ba|da|z)?sh|Rscript|perl|ruby|node|julia")
+"""Programs whose first argument is the file of a program."""
+_SCRIPTS = (".py", ".sh", ".R", ".r", ".pl", ".rb", ".js", ".jl")
+
 
 def check_startable(job: Job) -> None:
     """Refuse a new study that would fail only once trials run and money is spent."""
@@ -51,19 +55,30 @@ def check_runnable(job: Job) -> None:
 
 
 def check_program(job: Job) -> None:
-    """Refuse a program that this machine does not have, where trials run here: every trial would fail."""
+    """Refuse a program or its file that this machine does not have, where trials run here: every trial would fail."""
     for path, program in _missing_programs(job):
         with job.at(*path):
             raise InputError(
                 f"there is no program {program!r} on this machine; install it, or correct {'.'.join(path)}."
             )
+    for path, script in _missing_scripts(job):
+        with job.at(*path):
+            raise InputError(
+                f"there is no file {script!r} in {job.workdir}; create it, or correct {'.'.join(path)} or workdir."
+            )
 
 
 def program_notes(job: Job) -> list[str]:
-    """A note about a program that this machine does not have: the job file may be for another one."""
+    """Notes about a program or its file that this machine does not have: the job file may be for another one."""
     return [
-        f"{'.'.join(path)}: there is no program {program!r} on this machine, so it cannot run here."
-        for path, program in _missing_programs(job)
+        *(
+            f"{'.'.join(path)}: there is no program {program!r} on this machine, so it cannot run here."
+            for path, program in _missing_programs(job)
+        ),
+        *(
+            f"{'.'.join(path)}: there is no file {script!r} in {job.workdir}, so it cannot run here."
+            for path, script in _missing_scripts(job)
+        ),
     ]
 
 
@@ -80,6 +95,20 @@ def _missing_programs(job: Job) -> Iterator[tuple[tuple[str, ...], str]]:
         relative = "/" in program and not program.startswith("/")
         if program and not relative and "${" not in program + path and not shutil.which(program, path=path):
             yield field, program
+
+
+def _missing_scripts(job: Job) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The field and the name of each script that an interpreter is to run and that the working directory does not have.
+
+    Only where trials run here, and not where `setup` may write it or the name depends on a parameter.
+    """
+    if job.spec.executor.kind != "local" or job.spec.setup is not None:
+        return
+    for field, command in commands_of(job):
+        words = () if isinstance(command, str) else command
+        script = words[1] if len(words) > 1 and _INTERPRETER.fullmatch(PurePosixPath(words[0]).name) else ""
+        if script.endswith(_SCRIPTS) and "$" not in script and not (job.workdir / script).exists():
+            yield field, script
 
 
 def commands_of(job: Job) -> Iterator[tuple[tuple[str, ...], str | tuple[str, ...]]]:
@@ -130,7 +159,7 @@ def check_commands(job: Job, space: Space) -> None:
                 if place in shell_texts:
                     _check_unquoted(text, parameters)
                 check_placeholders(text, parameters, given)
-                _check_shell_variables(text, unset)
+                _check_shell_variables(text, unset, parameters, in_shell=place in shell_texts)
         if spec.shell:
             with job.at(*field):
                 raise InputError(f"shell: true needs a script; write {'.'.join(field)} as one string, or remove shell.")
@@ -165,6 +194,23 @@ def check_hopeless(job: Job, problem: Problem) -> None:
             raise InputError(
                 "no constraint limits a reported metric, so no run can miss one; add one such as 'accuracy >= 0.9', or remove it."
             )
+
+
+def argument_notes(job: Job, space: Space) -> list[str]:
+    """Notes about arguments that name a variable of a parameter where no shell replaces it."""
+    variables = {variable(one.name): one.name for one in space.parameters if one.when is None}
+    found = []
+    for field, command in commands_of(job):
+        words = () if isinstance(command, str) else command
+        shells = _shell_texts(words)
+        for place, text in enumerate(words):
+            names = [] if place in shells or " " in text else _SHELL_VARIABLE.findall(text)
+            found += [
+                f'{".".join(field)}.{place}: ${name} is not replaced in a list of arguments; write "${{{variables[name]}}}".'
+                for name in names
+                if name in variables
+            ]
+    return found
 
 
 def metric_notes(job: Job, problem: Problem) -> list[str]:
@@ -222,13 +268,20 @@ def _check_conditions(text: str, parameters: Mapping[str, Parameter]) -> None:
             )
 
 
-def _check_shell_variables(text: str, unset: Set[str]) -> None:
-    """Only scripts find values under the parameters' own names; a shell in a list of arguments would silently use empty ones."""
+def _check_shell_variables(text: str, unset: Set[str], parameters: Mapping[str, Parameter], *, in_shell: bool) -> None:
+    """Only scripts find values under the parameters' own names; a list of arguments has none or, in the text of a shell, empty ones."""
     for name in _SHELL_VARIABLE.findall(text):
-        if name in unset:
+        if name not in unset:
+            continue
+        if in_shell:
             raise InputError(
                 f'${name} is not set for a list of arguments; write "${variable(name)}", or make run one script.'
             )
+        if parameters[name].when is not None:
+            raise InputError(
+                f"${name} is not replaced in a list of arguments; let the job read {variable(name)} from its environment."
+            )
+        raise InputError(f'${name} is not replaced in a list of arguments; write "${{{name}}}" with braces.')
 
 
 def _check_unquoted(text: str, parameters: Mapping[str, Parameter]) -> None:

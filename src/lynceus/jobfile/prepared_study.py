@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lynceus.errors import InputError, did_you_mean
 from lynceus.jobfile.checks import (
+    argument_notes,
     check_commands,
     check_hopeless,
     check_metrics,
@@ -64,6 +65,7 @@ class PreparedStudy:
         return (
             *space.notes,
             *program_notes(self.job),
+            *argument_notes(self.job, space),
             *misspelt_variables(self.job, space),
             *metric_notes(self.job, self.problem),
             *pattern_notes(self.job, self.problem),
