@@ -62,6 +62,65 @@ def test_numbers_are_formatted_as_on_the_command_line(
         assert len(want) == len(got)
 
 
+@pytest.mark.parametrize(
+    ("name", "low", "high", "clock"),
+    [
+        ("money", 1.234, 1.241, False),
+        ("money", 0.0413, 0.0416, False),
+        ("money", 12345.1, 12345.9, False),
+        ("money", 9.995, 1200.0, False),
+        ("duration", 754.2, 754.9, True),
+        ("duration", 11520.0, 11559.0, True),
+        ("duration", 93600.0, 93900.0, True),
+        ("duration", 93600.25, 93600.3, True),
+        ("duration", 59.99, 60.02, True),
+        ("duration", 42.001, 42.004, False),
+        ("duration", 0.0310001, 0.0310009, False),
+        ("formatNumber", 123456.1, 123456.9, False),
+        ("formatNumber", 0.12345671, 0.12345679, False),
+        ("formatNumber", 1e-9, 1.5, False),
+        ("bytes", 4.3121e9, 4.3139e9, False),
+    ],
+)
+def test_no_two_ticks_of_an_axis_read_the_same(
+    open_page: OpenPage, name: str, low: float, high: float, clock: bool
+) -> None:
+    script = """async ([name, low, high, clock]) => {
+      const format = await import('/static/lib/format.js'), { scale, ticks, tickTexts } = await import('/static/lib/scale.js');
+      const found = ticks(scale(low, high, 0, 400), 5, clock);
+      return [found, found.map((one) => format[name](one)), tickTexts(found, format[name])];
+    }"""
+    found, usual, texts = open_page("/login").evaluate(script, [name, low, high, clock])
+    assert len(found) >= 2
+    assert len(set(texts)) == len(found), texts
+    if len(set(usual)) == len(usual):
+        assert texts == usual, "no more digits than are needed"
+
+
+def test_more_digits_say_the_same_time_more_exactly(open_page: OpenPage) -> None:
+    script = """async (all) => { const { duration } = await import('/static/lib/format.js');
+      return all.map(([seconds, more]) => duration(seconds, { more })); }"""
+    cases = [
+        [93784.26, 0],
+        [93784.26, 1],
+        [93784.26, 2],
+        [93784.26, 3],
+        [754.96, 1],
+        [754.96, 2],
+        [3600, 2],
+        [86399.99, 1],
+        [59.99, 1],
+    ]
+    shown = open_page("/login").evaluate(script, cases)
+    assert shown == ["1d2h", "1d2h3m", "1d2h3m4s", "1d2h3m4.3s", "12m35s", "12m34.96s", "1h", "24h", "59.99s"]
+
+
+def test_texts_that_no_digit_tells_apart_stand_once(open_page: OpenPage) -> None:
+    script = """async () => { const { tickTexts } = await import('/static/lib/scale.js');
+      return tickTexts([1, 2, 3, 4], (tick) => (tick === 4 ? "" : tick > 1 ? "much" : "little")); }"""
+    assert open_page("/login").evaluate(script) == ["little", "much", "", ""]
+
+
 def test_shares_are_formatted_as_on_the_command_line(open_page: OpenPage) -> None:
     shares = [0.0, 0.001, 0.0099, 0.01, 0.42, 0.99, 0.995, 1.0]
     shown = open_page("/login").evaluate(

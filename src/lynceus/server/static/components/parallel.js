@@ -3,7 +3,7 @@
 import { el, emptyNote, svgEl, setChildren } from "../lib/dom.js";
 import { listen } from "../lib/chart.js";
 import { count, parseObjective, counted, formatValue } from "../lib/format.js";
-import { extent, scale, ticks, wide } from "../lib/scale.js";
+import { extent, scale, tickTexts, ticks, wide } from "../lib/scale.js";
 import { color, onThemeChange } from "../lib/theme.js";
 import { objectiveValue, TIMEOUT } from "../lib/trials.js";
 import { onVisibilityChange } from "../lib/visibility.js";
@@ -32,7 +32,8 @@ const axesOf = (store, indices, objective, width) => {
     if (parameter === null) {
       const range = extent(indices.map((index) => objectiveValue(store, index, objective)));
       const at = scale(...range, HEIGHT - BOTTOM, TOP, wide(range), 0);
-      return { x, name: objective.label, y: (index) => { const own = objectiveValue(store, index, objective); return own === null ? null : at(own); }, marks: ticks(at, 5, objective.metric === "time").map((tick) => [at(tick), objective.text(tick)]) };
+      const found = ticks(at, 5, objective.metric === "time"), texts = tickTexts(found, objective.text);
+      return { x, name: objective.label, y: (index) => { const own = objectiveValue(store, index, objective); return own === null ? null : at(own); }, marks: found.map((tick, rank) => [at(tick), texts[rank]]) };
     }
     const last = parameter.values.length - 1 || 1, codes = store.params[parameter.name];
     const y = (code) => HEIGHT - BOTTOM - (parameter.values.length === 1 ? 0.5 : code / last) * (HEIGHT - BOTTOM - TOP);

@@ -2,7 +2,7 @@
 // Up to 2,000 marks are SVG; more are drawn on a canvas below it.
 
 import { el, svgEl, setChildren } from "./dom.js";
-import { ticks } from "./scale.js";
+import { tickTexts, ticks } from "./scale.js";
 import { color, onThemeChange } from "./theme.js";
 import { onVisibilityChange } from "./visibility.js";
 
@@ -136,9 +136,16 @@ const widthOf = (text) => {
   return ruler.measureText(text).width;
 };
 
+/** The ticks of an axis with their texts: those that it gives itself, or round ones, of which no two read the same. */
+const labelled = (axis, most) => {
+  if (axis.ticks) return axis.ticks.map((tick) => [tick, axis.text(tick)]);
+  const found = ticks(axis.at, most, axis.clock), texts = tickTexts(found, axis.text);
+  return found.map((tick, index) => [tick, texts[index]]);
+};
+
 /** The left margin: room for the widest tick label beside the name of the axis. */
 const marginFor = (y) => {
-  const widest = Math.max(0, ...(y.ticks ?? ticks(y.at, 5, y.clock)).map((tick) => widthOf(y.text(tick))));
+  const widest = Math.max(0, ...labelled(y, 5).map(([, text]) => widthOf(text)));
   return Math.max(PAD.left, 12 * Math.ceil((widest + 30) / 12));
 };
 
@@ -148,13 +155,13 @@ const frameOf = (content, width, height, left, bottom) => {
   const svg = svgEl("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-labelledby": `${id}-title ${id}-desc` },
     svgEl("title", { id: id + "-title" }, content.title), svgEl("desc", { id: id + "-desc" }, content.description));
   const most = Math.max(2, Math.min(7, Math.floor((right - left) / 84)));
-  for (const tick of x.ticks ?? ticks(x.at, most, x.clock)) {
+  for (const [tick, text] of labelled(x, most)) {
     svg.append(svgEl("line", { class: "grid", x1: x.at(tick), x2: x.at(tick), y1: PAD.top, y2: base }));
-    svg.append(svgEl("text", { x: x.at(tick), y: base + 16, "text-anchor": "middle" }, x.text(tick)));
+    svg.append(svgEl("text", { x: x.at(tick), y: base + 16, "text-anchor": "middle" }, text));
   }
-  for (const tick of y.ticks ?? ticks(y.at, 5, y.clock)) {
+  for (const [tick, text] of labelled(y, 5)) {
     svg.append(svgEl("line", { class: "grid", x1: left, x2: right, y1: y.at(tick), y2: y.at(tick) }));
-    svg.append(svgEl("text", { x: left - 8, y: y.at(tick) + 4, "text-anchor": "end" }, y.text(tick)));
+    svg.append(svgEl("text", { x: left - 8, y: y.at(tick) + 4, "text-anchor": "end" }, text));
   }
   svg.append(svgEl("text", { class: "label", x: right, y: height - 6, "text-anchor": "end" }, x.label));
   const middle = Math.max((PAD.top + base) / 2, widthOf(y.label) / 2 + 2); // in a low chart the name reaches below the axis, not out of the chart

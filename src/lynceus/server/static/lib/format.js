@@ -2,16 +2,16 @@
 
 const trimmed = (value, digits) => String(Number(value.toPrecision(digits)));
 
-/** Dollars with two significant digits or two decimals. */
-export const money = (usd) => {
+/** Dollars with two significant digits or two decimals, and `more` digits where ticks of an axis would read the same without. */
+export const money = (usd, { more = 0 } = {}) => {
   if (usd === null || usd === undefined) return "—";
-  if (usd < 0) return "-" + money(-usd);
+  if (usd < 0) return "-" + money(-usd, { more });
   if (usd === 0) return "$0";
-  if (usd >= 999.995) return "$" + Math.round(usd).toLocaleString("en-US");
-  if (usd >= 0.995) return "$" + usd.toFixed(2);
-  const digits = Math.min(1 - Math.floor(Math.log10(usd)), 12);
+  if (usd >= 999.995) return "$" + usd.toLocaleString("en-US", { minimumFractionDigits: more && more + 1, maximumFractionDigits: more && more + 1 });
+  if (usd >= 0.995) return "$" + usd.toFixed(2 + more);
+  const digits = Math.min(1 - Math.floor(Math.log10(usd)), 12) + more;
   const text = usd.toFixed(digits);
-  if (Number(text) === 0) return "$" + trimmed(usd, 2);
+  if (Number(text) === 0) return "$" + trimmed(usd, 2 + more);
   const [whole, cents] = text.split(".");
   return "$" + whole + "." + cents.replace(/0+$/, "").padEnd(2, "0");
 };
@@ -19,13 +19,29 @@ export const money = (usd) => {
 /** An expected improvement of an objective whose values `text` formats; less than every computation errs by is none. */
 export const gainText = (gain, text) => (gain !== null && gain < 1e-12 ? "none" : text(gain));
 
-/** Seconds in their two largest units. */
-export const duration = (seconds) => {
+const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+
+/** Seconds in as many more units than two, then decimals of the seconds: 3h 12m is 3h12m10s, then 3h12m10.4s. */
+const finer = (seconds, more) => {
+  const first = UNITS.findIndex(([, size]) => seconds >= size), last = Math.min(first + 1 + more, UNITS.length - 1);
+  const decimals = first + 1 + more - last, unit = UNITS[last][1] / 10 ** decimals;
+  let parts = Math.round(seconds / unit), text = "";
+  for (const [name, size] of UNITS.slice(first, last)) {
+    const whole = Math.round(size / unit), count = Math.floor(parts / whole);
+    if (count) text += count + name;
+    parts -= count * whole;
+  }
+  return parts ? text + Number((parts / 10 ** decimals).toFixed(decimals)) + UNITS[last][0] : text;
+};
+
+/** Seconds in their two largest units; `more` digits as in `money`. */
+export const duration = (seconds, { more = 0 } = {}) => {
   if (seconds === null || seconds === undefined) return "—";
-  if (seconds < 0) return "-" + duration(-seconds);
+  if (seconds < 0) return "-" + duration(-seconds, { more });
   if (seconds === 0) return "0s";
-  if (seconds < 0.9995) return trimmed(seconds * 1000, 3) + "ms";
-  if (seconds < 59.95) return trimmed(seconds, 3) + "s";
+  if (seconds < 0.9995) return trimmed(seconds * 1000, 3 + more) + "ms";
+  if (seconds < (more ? 60 : 59.95)) return trimmed(seconds, 3 + more) + "s";
+  if (more) return finer(seconds, more);
   const units = [["m", "s", 60, 1, 3600], ["h", "m", 60, 60, 86400], ["d", "h", 24, 3600, Infinity]];
   const [large, small, unit, size] = units.find(([, , , size, most]) => Math.round(seconds / size) * size < most);
   const parts = Math.round(seconds / size), rest = parts % unit;
@@ -40,18 +56,18 @@ export const countdown = (seconds) => {
   return Math.floor(left / 3600) + "h" + String(Math.floor((left % 3600) / 60)).padStart(2, "0") + "m";
 };
 
-/** A number with six significant digits, and every digit before the point. */
-export const formatNumber = (value) => {
+/** A number with six significant digits, and every digit before the point; `more` digits as in `money`. */
+export const formatNumber = (value, { more = 0 } = {}) => {
   if (value === null || value === undefined) return "—";
-  return Math.abs(value) >= 1e5 && Math.abs(value) < 1e15 ? value.toFixed(0) : trimmed(value, 6);
+  return Math.abs(value) >= 1e5 && Math.abs(value) < 1e15 ? value.toFixed(more) : trimmed(value, 6 + more);
 };
 
 /** A count with thousands separators. */
 // Bytes in powers of 1000, as everywhere in Lynceus: 2.1 GB.
-export const bytes = (value) => {
+export const bytes = (value, { more = 0 } = {}) => {
   if (value === null || value === undefined) return null;
   const power = Math.min(Math.max(Math.floor(Math.log10(Math.max(value, 1)) / 3), 0), 5);
-  return `${formatNumber(Number((value / 1000 ** power).toPrecision(3)))} ${["B", "kB", "MB", "GB", "TB", "PB"][power]}`;
+  return `${formatNumber(Number((value / 1000 ** power).toPrecision(3 + more)), { more })} ${["B", "kB", "MB", "GB", "TB", "PB"][power]}`;
 };
 
 export const count = (value) => (value === null || value === undefined ? "—" : Number(value).toLocaleString("en-US"));

@@ -49,6 +49,21 @@ const even = (at, most) => {
   return found.length < 2 ? multiples(at, steps[rank - 1]) : found; // one tick tells no scale
 };
 
+const MORE_DIGITS = 9;
+
+/**
+ * The text of each tick. Where two would read the same, all get more digits: `text(value, {more})` writes so many more than usual. Texts
+ * that cannot tell two values apart stand at the first of them only.
+ */
+export const tickTexts = (found, text) => {
+  for (let more = 0; more <= MORE_DIGITS; more++) {
+    const texts = found.map((tick) => text(tick, { more })).filter((one) => one !== "");
+    if (new Set(texts).size === texts.length) return found.map((tick) => text(tick, { more }));
+  }
+  const texts = found.map((tick) => text(tick));
+  return texts.map((one, index) => (texts.indexOf(one) === index ? one : ""));
+};
+
 /** At most `most` ticks of an axis; `clock` prefers whole seconds, minutes and hours. */
 export const ticks = (at, most, clock = false) => {
   if (clock) {
