@@ -54,6 +54,13 @@ def test_changes_and_suggestions_are_sent_once(job: RecurringJob) -> None:
     assert {change.kind, said.kind} <= set(KINDS)
 
 
+def test_a_change_that_costs_more_is_called_so(job: RecurringJob) -> None:
+    effect = Effect(runtime_s=700.0, cost_usd=0.5, cost_before_usd=0.4)
+    review = reviewed(job, Action(ActionKind.SUGGEST, "it would be late", {"nodes": 2}, effect=effect))
+    [said] = job_events(review, replace(watch(review.job.record), findings=()))
+    assert said.text == "It would be late.\nConfiguration: nodes=2.\nExpected to cost $0.10 more a run."
+
+
 def test_findings_are_sent_by_kind(job: RecurringJob) -> None:
     review = reviewed(job, Action(ActionKind.KEEP, "fine"))
     late = Finding("late", "late 3 1800", 3, "a", "b", 0.4, "The next run will miss the deadline.")

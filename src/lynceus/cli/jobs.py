@@ -122,13 +122,11 @@ def _print_facts(out: Console, one: Document) -> None:
 
 
 def _suggestion(todo: Document) -> str:
+    from lynceus.recurring.action import saving_text
+
     effect = todo["effect"]
     usd = effect["saving_usd"]
-    saving = (
-        ""
-        if usd is None
-        else f", would {'save' if usd >= 0 else 'cost'} {_money(abs(usd))} {'' if usd >= 0 else 'more '}a run"
-    )
+    saving = "" if usd is None else f", would {saving_text(usd)}"
     trial = "" if not effect["trial_usd"] else f", trying costs {_money(effect['trial_usd'])} more"
     return f"{params_text(todo['params'])}{saving}{trial}"
 

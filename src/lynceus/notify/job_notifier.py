@@ -9,8 +9,7 @@ from lynceus.jobfile.job import Job
 from lynceus.library.recurring.steering import Review
 from lynceus.notify.events import Event, quiet
 from lynceus.notify.notifier import Notifier, notifier_of
-from lynceus.problem.units import format_money
-from lynceus.recurring.action import Action, ActionKind
+from lynceus.recurring.action import Action, ActionKind, saving_text
 from lynceus.recurring.watch import Finding, Watch, watch
 from lynceus.storage.sql.jobs import JobStore
 from lynceus.trial.text import clean_line
@@ -68,10 +67,7 @@ def _event(job: str, kind: str, key: str, title: str, action: Action) -> Event:
         values = ", ".join(f"{name}={value}" for name, value in action.params.items())
         lines.append(f"Configuration: {values}.")
     if effect["saving_usd"] is not None:
-        usd = float(effect["saving_usd"])
-        lines.append(
-            f"Expected to {'save' if usd >= 0 else 'cost'} {format_money(abs(usd))} {'' if usd >= 0 else 'more '}a run."
-        )
+        lines.append(f"Expected to {saving_text(effect['saving_usd'])}.")
     return _made(
         job, kind, key, title, lines, {"action": str(action.kind), "params": action.params, "expected": effect}
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lynceus.problem.units import format_money
 from lynceus.recurring.record import NOTHING, Basis
 from lynceus.space.column import Scalar
 from lynceus.trial.nan_equality import NanEquality
@@ -55,6 +56,15 @@ class Effect(NanEquality):
         """As JSON; unknown numbers are null."""
         names = (*self.__slots__, "saving_usd")
         return {name: value if math.isfinite(value := getattr(self, name)) else None for name in names}
+
+
+def saving_text(usd: float) -> str:
+    """What a change does to the cost of every run, after "would" or "expected to".
+
+    >>> saving_text(0.1), saving_text(-0.1)
+    ('save $0.10 a run', 'cost $0.10 more a run')
+    """
+    return f"save {format_money(usd)} a run" if usd >= 0 else f"cost {format_money(-usd)} more a run"
 
 
 @dataclass(frozen=True, slots=True)
