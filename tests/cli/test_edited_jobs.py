@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -87,11 +88,32 @@ def test_trials_can_be_added_and_the_file_may_state_them(lynceus, here: Path) ->
     (here / "job.yaml").write_text(job)
     assert "all 2 trials of the budget were used" in lynceus("run", "job.yaml", "-y")[1]
     (here / "job.yaml").write_text(job.replace("max_trials: 2", "max_trials: 3"))
-    assert "lynceus resume toy --add-trials 20" in lynceus("run", "job.yaml", "-y")[2]
+    assert "to go on so, run: lynceus resume toy --add-trials 1; otherwise" in lynceus("run", "job.yaml", "-y")[2]
     assert "all 3 trials of the budget were used" in lynceus("resume", "toy", "--add-trials", "1")[1]
     code, _, err = lynceus("run", "job.yaml", "-y")
     assert (code, "budget" in err) == (0, False)
     assert json.loads(lynceus("status", "toy", "-o", "json")[1])["budget_trials"] == 3
+
+
+def test_a_refused_edit_names_the_commands_that_make_it_and_shows_no_plan(lynceus, here: Path) -> None:
+    lynceus("run", "job.yaml", "-y")
+    edited = JOB.replace("100 USD", "100.5 USD").replace("max_trials: 6", "max_trials: 9").replace("<= 1m", "<= 3m")
+    (here / "job.yaml").write_text(edited)
+    code, out, err = lynceus("run", "job.yaml", "-y")
+    assert (code, out) == (2, "")
+    command = "resume toy --constraint 'runtime <= 3m' --add-budget '0.5 USD' --add-trials 3"
+    assert f"to go on so, run: lynceus {command}; otherwise restore the file, or give the job another name." in err
+    assert lynceus(*shlex.split(command))[0] == 0
+    code, _, err = lynceus("run", "job.yaml", "-y")
+    assert (code, "budget" in err or "constraints" in err) == (0, False), err
+
+
+def test_what_no_command_can_change_is_named_apart_from_what_one_can(lynceus, here: Path) -> None:
+    lynceus("run", "job.yaml", "-y")
+    (here / "job.yaml").write_text(JOB.replace("max_trials: 6", "max_trials: 5").replace("100 USD", "101 USD"))
+    err = lynceus("run", "job.yaml", "-y")[2]
+    assert "'toy' keeps budget.max_trials for its whole life; restore the file, or give the job another name" in err
+    assert "the rest of the changes can be made with: lynceus resume toy --add-budget '1 USD'" in err
 
 
 def test_trials_cannot_be_added_where_they_are_not_limited(lynceus, here: Path) -> None:

@@ -50,10 +50,12 @@ def run(
     from lynceus.jobfile.checks import check_startable
     from lynceus.jobfile.prepared_study import prepare_file
     from lynceus.library.job_budgets import job_budgets
+    from lynceus.library.open_study import refuse_edits
 
     check_file_given(file, "run", storage)
     prepared = prepare_file(file, policy)
     check_startable(prepared.job)
+    refuse_edits(prepared.job, storage)  # before a plan that nobody can follow
     width = parallel or prepared.parallel
     if output is Output.TABLE:
         console().print(plan_text(prepared, width, job_budgets(prepared.job, storage)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -124,16 +125,40 @@ def refuse_changes(job: Job, record: StudyRecord, refused: Sequence[Change]) -> 
     if not refused:
         return
     said = ", ".join(f"{change.field} is {change.after} here and {change.before} in the study" for change in refused)
-    fixes = "restore the file, or give the job another name"
-    if any(change.path == ("budget", "cost") for change in refused):
-        fixes += f"; to add money, leave it and run: lynceus resume {record.name} --add-budget '5 USD'"
-    if any(change.path == ("budget", "max_trials") for change in refused):
-        fixes += f"; to add trials, leave it and run: lynceus resume {record.name} --add-trials 20"
-    if any(change.path[0] == "constraints" for change in refused):
-        fixes += f"; to change a limit, leave it and run: lynceus resume {record.name} --constraint 'runtime <= 45m'"
+    found = {change.path: _resume_options(change, job, record) for change in refused}
+    options = " ".join(dict.fromkeys(option for text in found.values() for option in text))
+    command = f"lynceus resume {record.name} {options}"
+    other = "restore the file, or give the job another name"
+    kept = [change.field for change in refused if not found[change.path]]
+    if not kept:
+        raise InputError(f"{job.document.name}: {said}; to go on so, run: {command}; otherwise {other}.")
+    fixes = other + (f"; the rest of the changes can be made with: {command}" if options else "")
     if any(change.path[0] in _PRICES for change in refused):
         fixes += f"; if only prices differ: lynceus prices apply {job.document.name}"
-    raise InputError(f"{job.document.name}: {said}, and {record.name!r} keeps it for its whole life; {fixes}.")
+    raise InputError(
+        f"{job.document.name}: {said}, and {record.name!r} keeps {' and '.join(kept)} for its whole life; {fixes}."
+    )
+
+
+def _resume_options(change: Change, job: Job, record: StudyRecord) -> list[str]:
+    """The options of `lynceus resume` with which a study gets what the file says; empty where none does."""
+    if change.path[0] == "constraints":
+        stored = Job.from_stored(record.document)
+        present = record.limit_changes[-1].after if record.limit_changes else _limits(stored)
+        wanted = {text: Constraint.parse(text) for text in job.spec.constraints}
+        if not {(one.metric, one.at_least) for one in present} <= {
+            (one.metric, one.at_least) for one in wanted.values()
+        }:
+            return []
+        return [f"--constraint {shlex.quote(text)}" for text, one in wanted.items() if one not in present]
+    before, after = Job.from_stored(record.document).spec.budget, job.spec.budget
+    if change.path == ("budget", "cost") and before.cost is not None and after.cost is not None:
+        more = after.cost - before.cost - record.added_usd
+        return [f"--add-budget '{more:.9f}".rstrip("0").rstrip(".") + " USD'"] if more > 0 else []
+    if change.path == ("budget", "max_trials") and before.max_trials is not None and after.max_trials is not None:
+        trials = after.max_trials - before.max_trials - record.added_trials
+        return [f"--add-trials {trials}"] if trials > 0 else []
+    return []
 
 
 def changes_besides_prices(job: Job, record: StudyRecord) -> list[Change]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import enum
 import weakref
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import PreparedStudy
 from lynceus.jobfile.stored_study import prepared_of
 from lynceus.library.find import check_unchanged, find_study, named_job, storage_url
 from lynceus.library.history import with_history
 from lynceus.library.job_budgets import payer_of
-from lynceus.library.job_edits import adopt_changes, changes_note
+from lynceus.library.job_edits import adopt_changes, changes, changes_note, refuse_changes
 from lynceus.library.probe import with_probe
 from lynceus.policy.policy_file import compose, describe
 from lynceus.storage.serialization import DamagedRecordError
+from lynceus.storage.sql.address import parse_address
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage, StudyExistsError, fingerprint
 from lynceus.storage.user import current_user
@@ -82,6 +85,18 @@ def open_record(storage: Storage, record: StudyRecord) -> OpenStudy:
     problem = present_problem(prepared.problem, record.limit_changes)
     prepared = replace(prepared, problem=problem, policy=compose(record.policy))
     return OpenStudy(storage, record, prepared, _study(prepared, record, storage))
+
+
+def refuse_edits(job: Job, storage: str | None) -> None:
+    """Refuse a job file that its study cannot follow; a file without a study yet is fine."""
+    url = storage_url(storage, job)
+    file = parse_address(url).file
+    if file is not None and not Path(file).exists():
+        return
+    with Storage(url, create=False) as opened:
+        for record in opened.studies():
+            if record.name == job.name and record.damage is None and "job" in record.document:
+                refuse_changes(job, record, [change for change in changes(job, record) if not change.adoptable])
 
 
 def create_or_open(prepared: PreparedStudy, storage: str | None, *, seed: int | None = None) -> OpenStudy:
