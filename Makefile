@@ -8,13 +8,18 @@ DEMO_STAMP := $(VENV)/.demo-installed
 SOURCES := pyproject.toml setup.py constraints.txt
 KERNEL := $(wildcard src/lynceus/models/_kernel/*.c src/lynceus/models/_kernel/*.h src/lynceus/models/gaussian/*.c)
 
-.PHONY: airflow dagster prefect pictures docs optuna-tools serving demo test test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers wheel
+.PHONY: airflow dagster prefect pictures docs optuna-tools serving demo test test-python test-all audit system clocks slurm slurm-packages slurm-accounts spark ray skypilot test-skypilot lint bench clean reproduce reproduce-full peers wheel
 
 demo: $(DEMO_STAMP)
 	$(BIN)/lynceus demo
 
 test: $(STAMP) system lint
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# The tests on another Python, in an environment of its own: make test-python PYTHON=python3.13
+test-python: system
+	$(MAKE) --no-print-directory VENV=.venv-$(notdir $(PYTHON)) .venv-$(notdir $(PYTHON))/.installed
+	.venv-$(notdir $(PYTHON))/bin/pytest -n 2 --dist worksteal
 
 test-all: $(STAMP) system clocks lint .venv-audit/.installed serving optuna-tools
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,spark,mlflow,wandb]'

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import threading
+import weakref
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from lynceus.storage.sql.address import Address
 
 BUSY_S = 120.0
 """How long SQLite waits for another process that decides; a deep look-ahead takes seconds."""
+_Inode = tuple[int, int]
 _CONNECTION: dict[str, Any] = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -28,8 +32,11 @@ _CONNECTION: dict[str, Any] = {
 _OF_PARENTS: list[Pool] = []
 """Connections that a forked child inherited. They are never used or closed here: the parent goes on using them."""
 
-_OPEN_FILES: Counter[tuple[int, int]] = Counter()
+_OPEN_FILES: Counter[_Inode] = Counter()
 """How many connections of this process each SQLite file has, by its device and inode."""
+
+_ENGINES: weakref.WeakSet[Engine] = weakref.WeakSet()
+"""Engines in use. The program closes their connections when it ends."""
 
 
 def is_open_here(file: Path) -> bool:
@@ -39,21 +46,24 @@ def is_open_here(file: Path) -> bool:
 
 
 def open_engine(address: Address, connections: int = 2) -> Engine:
-    """An engine; `connections` are kept open to a PostgreSQL server."""
+    """An engine; `connections` are kept open to a PostgreSQL server.
+
+    Its connections are closed by `dispose`, when the engine is garbage collected, and when the program ends.
+    """
     json: dict[str, Any] = {"json_serializer": to_json_text, "json_deserializer": of_json_text}
     if not address.is_sqlite:
         given = {name: value for name, value in _CONNECTION.items() if name not in address.url.query}
         engine = create_engine(address.url, pool_pre_ping=True, pool_size=connections, connect_args=given, **json)
-        renew_after_fork(engine, _leave_connections)
-        return engine
-    if address.file is None:
+        _close_when_unused(engine)
+    elif address.file is None:
         engine = create_engine(address.url, **json)
+        _close_when_unused(engine, forks=False)
         _refuse_other_threads(engine)
+        _configure_sqlite(engine)
     else:
         engine = create_engine(address.url, connect_args={"timeout": BUSY_S}, **json)
-        renew_after_fork(engine, _leave_connections)
-        _count_connections(engine, Path(address.file))
-    _configure_sqlite(engine)
+        _close_when_unused(engine, Path(address.file))
+        _configure_sqlite(engine)
     return engine
 
 
@@ -83,23 +93,53 @@ def _configure_sqlite(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
-def _count_connections(engine: Engine, file: Path) -> None:
+def _close_when_unused(engine: Engine, file: Path | None = None, *, forks: bool = True) -> None:
+    """Close the connections of an engine that is garbage collected, or in use when the program ends. Those to a SQLite file are counted.
+
+    A child that is forked leaves the connections to its parent, unless the database is in memory.
+    """
+    opened: dict[Any, _Inode | None] = {}
+
     @event.listens_for(engine, "connect")
-    def opened(connection: Any, record: Any) -> None:
-        connection.execute("SELECT count(*) FROM sqlite_master").close()  # SQLite opens the file no earlier
-        record.info["inode"] = _inode(file)
-        _OPEN_FILES[record.info["inode"]] += 1
+    def note(connection: Any, record: Any) -> None:
+        opened[connection] = None
+        if file is not None:
+            connection.execute("SELECT count(*) FROM sqlite_master").close()  # SQLite opens the file no earlier
+            opened[connection] = inode = _inode(file)
+            _OPEN_FILES[inode] += 1
 
     @event.listens_for(engine, "close")
-    def closed(connection: Any, record: Any) -> None:
-        _OPEN_FILES[record.info.pop("inode", None)] -= 1
+    def forget(connection: Any, record: Any) -> None:
+        if (inode := opened.pop(connection, None)) is not None:
+            _OPEN_FILES[inode] -= 1
+
+    def leave(engine: Engine) -> None:
+        opened.clear()
+        _OF_PARENTS.append(engine.pool)
+        engine.dispose(close=False)
+
+    _ENGINES.add(engine)
+    weakref.finalize(engine, _close_all, opened).atexit = False
+    if forks:
+        renew_after_fork(engine, leave)
 
 
-def _inode(file: Path) -> tuple[int, int]:
+def _close_all(opened: dict[Any, _Inode | None]) -> None:
+    while opened:
+        connection, inode = opened.popitem()
+        with contextlib.suppress(Exception):  # a database in memory can only be closed by its thread
+            connection.close()
+        if inode is not None:
+            _OPEN_FILES[inode] -= 1
+
+
+@atexit.register
+def _close_at_exit() -> None:
+    """Close what no thread is using at this moment."""
+    for engine in list(_ENGINES):
+        engine.dispose()
+
+
+def _inode(file: Path) -> _Inode:
     found = os.stat(file)
     return found.st_dev, found.st_ino
-
-
-def _leave_connections(engine: Engine) -> None:
-    _OF_PARENTS.append(engine.pool)
-    engine.dispose(close=False)
