@@ -36,7 +36,7 @@ def test_repr_says_what_a_study_is_about_and_how_far_it_is() -> None:
     run(study, 1)
     study.ask()
     said = repr(study)
-    assert "1 trials, 1 open" in said
+    assert "1 trial, 1 open" in said
     assert "best: nodes=1" in said
     assert repr(study.snapshot()).startswith("<StudyView 'nightly'")
     study.stop("enough")
