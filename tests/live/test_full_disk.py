@@ -11,7 +11,8 @@ from local_runs import Bench, eventually, problem_of, processes_below
 from lynceus.errors import InfrastructureError
 from lynceus.executors.command import JobCommand
 from lynceus.executors.interface import WallClock
-from lynceus.executors.supervisor import files
+from lynceus.executors.supervisor import files, process_tree
+from lynceus.executors.supervisor.ending import supervisors_of
 from lynceus.policy.presets import preset
 from lynceus.storage.sql.storage import Storage
 from lynceus.study.run_loop import explore
@@ -65,6 +66,12 @@ def test_no_space_for_a_run_pauses_the_study(disk: SmallDisk, tmp_path: Path) ->
     bench.executor.close()
 
 
+def output_is_open(ticket: str) -> bool:
+    """Whether a supervisor of the run still saves its output."""
+    path = f"{os.path.realpath(ticket)}/{files.STDOUT}"
+    return any(path in process_tree.open_files(process) for process in supervisors_of(ticket))
+
+
 @pytest.mark.parametrize("reserved", [True, False])
 def test_an_outcome_uses_its_reserved_space_or_waits_for_space(disk: SmallDisk, tmp_path: Path, reserved: bool) -> None:
     script = "touch ready; while [ ! -e go ]; do sleep 0.02; done; seq 100000; echo '::lynceus {\"loss\": 3}'"
@@ -76,6 +83,7 @@ def test_an_outcome_uses_its_reserved_space_or_waits_for_space(disk: SmallDisk, 
     disk.fill()
     (tmp_path / "go").touch()
     eventually(lambda: processes_below(disk.folder) == set())
+    eventually(lambda: not output_is_open(ticket))  # the supervisor may read the last of it after the job has ended
     if reserved:
         assert bench.wait(ticket).end is End.FINISHED
     else:
