@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, create_engine, text
 
 import lynceus
 from lynceus.errors import InputError
 from lynceus.library.recurring.steering import begin_run
 from lynceus.recurring.record import ProductionRun, Version
 from lynceus.recurring.settings import Settings
+from lynceus.storage.sql.audit import AuditEntry, note_change
+from lynceus.storage.sql.audit_log import audit_log
 from lynceus.storage.sql.backup import back_up, restore
 from lynceus.storage.sql.budgets import BudgetStore, UnknownBudgetError
 from lynceus.storage.sql.jobs import JobStore
@@ -162,6 +168,48 @@ def test_a_budget_is_changed_and_removed_and_the_audit_tells_who_did_it(storage:
         budgets.remove(FORECASTS, by="boss")
     with pytest.raises(InputError, match="give 0 or more"):
         budgets.set(FORECASTS, -1.0, by="boss")
+
+
+def test_two_people_may_set_the_same_new_budget_at_one_moment(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first_wrote, go_on = threading.Event(), threading.Event()
+
+    def note_slowly(connection: Connection, entry: AuditEntry) -> None:
+        note_change(connection, entry)
+        if entry.author == "ana":
+            first_wrote.set()
+            assert go_on.wait(30)
+
+    monkeypatch.setattr("lynceus.storage.sql.budgets.note_change", note_slowly)
+    with Storage(url) as mine, Storage(url) as yours, ThreadPoolExecutor(2) as pool:
+        ana = pool.submit(BudgetStore(mine).set, FORECASTS, 20.0, by="ana")
+        assert first_wrote.wait(30)
+        boss = pool.submit(BudgetStore(yours).set, FORECASTS, 30.0, by="boss")
+        try:
+            if url.startswith("postgresql"):
+                wait_for_a_lock(url)
+        finally:
+            go_on.set()
+        assert (ana.result(60).usd, boss.result(60).usd) == (20.0, 30.0)
+        assert [one.usd for one in BudgetStore(mine).all()] == [30.0]
+        changes = [(one.author, one.detail) for one in audit_log(mine) if one.kind == "budget"]
+        assert sorted(changes, key=str) == [
+            ("ana", {"before_usd": None, "usd": 20.0}),
+            ("boss", {"before_usd": 20.0, "usd": 30.0}),
+        ]
+
+
+def wait_for_a_lock(url: str) -> None:
+    """Return when a session of this database waits for a row of another one."""
+    engine = create_engine(url)
+    waits = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    until = time.monotonic() + 30
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        while not connection.execute(waits).scalar():
+            assert time.monotonic() < until, "nobody waits"
+            time.sleep(0.01)
+    engine.dispose()
 
 
 @pytest.mark.parametrize("studies", [4])

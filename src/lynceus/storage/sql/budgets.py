@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Connection, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from lynceus.errors import InputError
 from lynceus.problem.units import format_money
@@ -49,10 +50,8 @@ class BudgetStore:
         mine = (budgets.c.kind == str(account.kind)) & (budgets.c.name == account.name)
         with self.storage._writing() as connection:
             now = self.storage.clock.now(connection)
-            before = connection.execute(select(budgets.c.usd).where(mine).with_for_update()).scalar()
-            if before is None:
-                connection.execute(insert(budgets).values(kind=str(account.kind), name=account.name, usd=usd))
-            else:  # not a new row: workers that wait for the lock of this one would not see it
+            before = _made_or_held(connection, account, usd)
+            if before is not None:  # not a new row: workers that wait for the lock of this one would not see it
                 connection.execute(update(budgets).where(mine).values(usd=usd))
             detail = {"before_usd": before, "usd": usd}
             note_change(connection, AuditEntry(now, by, "budget", str(account), detail))
@@ -71,6 +70,19 @@ class BudgetStore:
             note_change(
                 connection, AuditEntry(now, by, "budget", str(account), {"before_usd": float(before), "usd": None})
             )
+
+
+def _made_or_held(connection: Connection, account: Account, usd: float) -> float | None:
+    """Make a budget; None. Where there is one, also one that somebody else makes at this moment, what it was, and it is held."""
+    mine = select(budgets.c.usd).where(budgets.c.kind == str(account.kind), budgets.c.name == account.name)
+    insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    new = insert(budgets).values(kind=str(account.kind), name=account.name, usd=usd).on_conflict_do_nothing()
+    while True:
+        before = connection.execute(mine.with_for_update()).scalar()
+        if before is not None:
+            return float(before)
+        if connection.execute(new.returning(budgets.c.name)).first() is not None:
+            return None
 
 
 def budget_refusal(budget: SharedBudget, needed_usd: float) -> str:
