@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -113,6 +114,18 @@ def test_limits_that_only_contradict_each_other() -> None:
     assert all(one.kept for one in found.limits)
     assert "but no run meets all of them" in found.summary
     assert "lynceus whatif gzip" in found.advice
+
+
+def test_of_limits_that_contradict_each_other_the_one_is_advised_that_a_run_misses_least() -> None:
+    policy = replace(lynceus.preset("sweep"), timeout=Timeout())
+    study, found = why("runtime <= 20s", "bytes <= 4.1MB", budget="$20", policy=policy)
+    option, trial = re.findall(r"resume gzip --constraint '([^']+)', which trial (\d+) meets", found.advice)[0]
+    wanted = [option if option.partition(" ")[0] in limit else limit for limit in ("runtime <= 20s", "bytes <= 4.1MB")]
+    assert sorted(wanted) != ["bytes <= 4.1MB", "runtime <= 20s"]
+    study.resume(constraints=wanted)
+    answer = study.recommend()
+    assert answer is not None
+    assert answer.params == study.trials[int(trial)].params
 
 
 def test_jobs_that_all_crash_do_not_blame_a_limit() -> None:

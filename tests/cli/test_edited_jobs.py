@@ -113,7 +113,7 @@ def test_what_no_command_can_change_is_named_apart_from_what_one_can(lynceus, he
     (here / "job.yaml").write_text(JOB.replace("max_trials: 6", "max_trials: 5").replace("100 USD", "101 USD"))
     err = lynceus("run", "job.yaml", "-y")[2]
     assert "'toy' keeps budget.max_trials for its whole life; restore the file, or give the job another name" in err
-    assert "the rest of the changes can be made with: lynceus resume toy --add-budget '1 USD'" in err
+    assert "the other changes can be made with: lynceus resume toy --add-budget '1 USD'" in err
 
 
 def test_trials_cannot_be_added_where_they_are_not_limited(lynceus, here: Path) -> None:

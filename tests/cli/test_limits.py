@@ -70,7 +70,8 @@ def test_resume_changes_a_limit_and_paid_runs_count_on(here: Path, infeasible: s
     (here / "job.yaml").write_text(IMPOSSIBLE.replace(limits, 'constraints: ["runtime <= 2s"]'))
     code, _, err = lynceus("resume", "job.yaml")
     assert code == 2
-    assert "to change a limit, leave it and run: lynceus resume toy --constraint" in err
+    assert "'toy' keeps constraints for its whole life" in err
+    assert "can be made with: lynceus resume toy --constraint 'runtime <= 2s'" in err
 
 
 BAD = {

@@ -128,6 +128,23 @@ def test_when_every_run_failed_the_constraints_are_not_blamed(lynceus, here: Pat
     assert "meet every constraint" not in out
     assert "export" not in out
     assert "lynceus logs toy 2" in out
+    assert "When the job is mended, continue with: lynceus resume toy --add-trials 20\n" in out
+
+
+def test_when_every_configuration_failed_the_end_says_how_to_run_them_again(lynceus, here: Path) -> None:
+    failing = (
+        JOB.split("run:")[0]
+        + "run: [test, -f, mended]\n"
+        + JOB[JOB.index("space:") :].replace("metrics:", "# metrics:")
+    )
+    failing = (
+        failing.replace(', "quality >= 9"', "").replace("[1, 2, 4]", "[1, 4]").replace("level: [1, 2]", "level: [1]")
+    )
+    (here / "job.yaml").write_text(failing)
+    code, out, _ = lynceus("run", "job.yaml", "-y")
+    assert (code, "When the job is mended, continue with: lynceus resume toy\n" in out) == (4, True), out
+    (here / "mended").touch()
+    assert lynceus("resume", "toy")[0] == 0
 
 
 NASTY = [

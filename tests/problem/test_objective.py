@@ -147,3 +147,10 @@ def test_a_metric_whose_name_is_a_part_of_a_quantity_is_not_taken_for_it() -> No
         Constraint.parse("runtme <= 50 minutes")
     assert "Did you mean" not in str(share.value)
     assert str(slip.value).endswith("Did you mean 'runtime'?")
+
+
+@pytest.mark.parametrize(("bound", "shown"), [("100MB", "100MB"), ("1.5 GB", "1.5GB"), ("1MiB", "1048576B")])
+def test_a_limit_in_bytes_is_shown_short_and_reads_the_same_again(bound: str, shown: str) -> None:
+    limit = Constraint.parse(f"size <= {bound}", units={"size": "B"})
+    assert str(limit) == f"size <= {shown}"
+    assert Constraint.parse(str(limit), units={"size": "B"}) == limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,12 +118,29 @@ def infeasibility(context: StudyContext, problem: Problem | None = None) -> Infe
     return Infeasibility(
         cause,
         summary(cause, limits, study.observations),
-        advice(cause, limits, study, (likeliest, chance, usd)),
+        advice(cause, limits, study, (likeliest, chance, usd), _nearest(problem, known, limits)),
         limits,
         likeliest,
         chance,
         usd,
     )
+
+
+def _nearest(
+    problem: Problem, known: Observations, limits: Sequence[LimitFacts]
+) -> tuple[LimitFacts, LimitValue] | None:
+    """The one limit that has to change least for a finished run to meet them all, and that run; None where none has."""
+    facts = {one.constraint: one for one in limits}
+    found = []
+    for constraint in problem.constraints:
+        others = [one for one in problem.constraints if one != constraint]
+        for seen in known:
+            value = _value(problem, constraint, seen)
+            rest = [(one, _value(problem, one, seen)) for one in others]
+            if value is not None and all(other is not None and one.holds(other) for one, other in rest):
+                number = seen.order.number
+                found.append((facts[str(constraint)], _limit_value(problem, constraint, value, seen.row, number)))
+    return min(found, key=lambda pair: pair[1].misses_by_share, default=None)
 
 
 def limit_facts(

@@ -38,8 +38,14 @@ def summary(cause: Cause, limits: Sequence[LimitFacts], observations: Observatio
     return "; ".join(_missed(one, observations) for one in failing[:_MOST])
 
 
-def advice(cause: Cause, limits: Sequence[LimitFacts], study: StudyView, likeliest: Likeliest) -> str:
-    """What to do."""
+def advice(
+    cause: Cause,
+    limits: Sequence[LimitFacts],
+    study: StudyView,
+    likeliest: Likeliest,
+    nearest: tuple[LimitFacts, LimitValue] | None = None,
+) -> str:
+    """What to do; `nearest` is the one limit that would have to change least, and the run that would then meet all of them."""
     name, (params, chance, usd) = study.name, likeliest
     likely = ""
     if params is not None:
@@ -65,6 +71,13 @@ def advice(cause: Cause, limits: Sequence[LimitFacts], study: StudyView, likelie
         if study.stopped is not None and study.stopped.kind is StopReason.WALL_CLOCK:
             return "start the job under another name with a longer budget.wall_clock, and import these trials"
         return f"add money with: lynceus resume {name} --add-budget '{more or '5 USD'}'; {why}"
+    if cause == "together" and nearest is not None:
+        limit, value = nearest
+        option = f"--constraint '{_constraint_for(limit, value.value)}'"
+        return (
+            f"allow more with: lynceus resume {name} {option}, which trial {value.trial} meets ({_params(value.params)}; "
+            f"lynceus whatif {name} {option} answers first, for free)"
+        )
     return _other_limit(limits, name)
 
 

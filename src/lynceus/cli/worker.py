@@ -180,6 +180,9 @@ def _print_end(one: OpenStudy, found: Answer | None, why: Infeasibility | None, 
     if failed is not None or kind is StopReason.PAUSED:
         last = max(seen.order.number for seen in study.observations if seen.outcome.end is End.FAILED)
         out.print(f"See: lynceus trials {one.name}, lynceus logs {one.name} {last}", markup=False, style="dim")
+    if failed is not None and (kind is StopReason.EXHAUSTED or kind in _MORE):
+        more = f"{one.name} {_MORE.get(kind, '')}".strip()
+        out.print(f"When the job is mended, continue with: lynceus resume {more}", markup=False)
     if interrupted or kind is StopReason.USER or (kind is not None and kind.pauses):
         out.print(f"Continue with: lynceus resume {one.name}", markup=False)
     elif failed is None:

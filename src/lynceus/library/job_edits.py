@@ -129,10 +129,10 @@ def refuse_changes(job: Job, record: StudyRecord, refused: Sequence[Change]) -> 
     options = " ".join(dict.fromkeys(option for text in found.values() for option in text))
     command = f"lynceus resume {record.name} {options}"
     other = "restore the file, or give the job another name"
-    kept = [change.field for change in refused if not found[change.path]]
+    kept = [change.field for change in refused if not found[change.path] or _drops_limits(change, job, record)]
     if not kept:
         raise InputError(f"{job.document.name}: {said}; to go on so, run: {command}; otherwise {other}.")
-    fixes = other + (f"; the rest of the changes can be made with: {command}" if options else "")
+    fixes = other + (f"; the other changes can be made with: {command}" if options else "")
     if any(change.path[0] in _PRICES for change in refused):
         fixes += f"; if only prices differ: lynceus prices apply {job.document.name}"
     raise InputError(
@@ -140,17 +140,27 @@ def refuse_changes(job: Job, record: StudyRecord, refused: Sequence[Change]) -> 
     )
 
 
+def _drops_limits(change: Change, job: Job, record: StudyRecord) -> bool:
+    """Whether the file lacks a limit that the study has: `resume` changes and adds limits, and removes none."""
+    wanted = {(one.metric, one.at_least) for one in _limits(job)}
+    return change.path[0] == "constraints" and any(
+        (one.metric, one.at_least) not in wanted for one in _present_limits(record)
+    )
+
+
+def _present_limits(record: StudyRecord) -> tuple[Constraint, ...]:
+    return record.limit_changes[-1].after if record.limit_changes else _limits(Job.from_stored(record.document))
+
+
 def _resume_options(change: Change, job: Job, record: StudyRecord) -> list[str]:
     """The options of `lynceus resume` with which a study gets what the file says; empty where none does."""
     if change.path[0] == "constraints":
-        stored = Job.from_stored(record.document)
-        present = record.limit_changes[-1].after if record.limit_changes else _limits(stored)
-        wanted = {text: Constraint.parse(text) for text in job.spec.constraints}
-        if not {(one.metric, one.at_least) for one in present} <= {
-            (one.metric, one.at_least) for one in wanted.values()
-        }:
-            return []
-        return [f"--constraint {shlex.quote(text)}" for text, one in wanted.items() if one not in present]
+        present = _present_limits(record)
+        return [
+            f"--constraint {shlex.quote(text)}"
+            for text in job.spec.constraints
+            if Constraint.parse(text) not in present
+        ]
     before, after = Job.from_stored(record.document).spec.budget, job.spec.budget
     if change.path == ("budget", "cost") and before.cost is not None and after.cost is not None:
         more = after.cost - before.cost - record.added_usd

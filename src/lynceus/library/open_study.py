@@ -7,6 +7,7 @@ import weakref
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lynceus.errors import InputError
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import PreparedStudy
 from lynceus.jobfile.stored_study import prepared_of
@@ -93,10 +94,14 @@ def refuse_edits(job: Job, storage: str | None) -> None:
     file = parse_address(url).file
     if file is not None and not Path(file).exists():
         return
-    with Storage(url, create=False) as opened:
-        for record in opened.studies():
-            if record.name == job.name and record.damage is None and "job" in record.document:
-                refuse_changes(job, record, [change for change in changes(job, record) if not change.adoptable])
+    try:
+        with Storage(url, create=False) as opened:
+            records = opened.studies()
+    except InputError:
+        return  # a database that has no tables yet; the search says what is wrong with another one
+    for record in records:
+        if record.name == job.name and record.damage is None and "job" in record.document:
+            refuse_changes(job, record, [change for change in changes(job, record) if not change.adoptable])
 
 
 def create_or_open(prepared: PreparedStudy, storage: str | None, *, seed: int | None = None) -> OpenStudy:

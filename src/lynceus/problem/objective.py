@@ -12,6 +12,7 @@ from lynceus.errors import InputError, did_you_mean
 from lynceus.problem.formula import PRICE, QUANTITY_WORDS
 from lynceus.problem.metric_units import has_unit, in_unit, with_unit
 from lynceus.problem.units import (
+    format_bytes,
     format_duration,
     format_money,
     format_number,
@@ -177,11 +178,21 @@ class Constraint:
         return value >= self.bound if self.at_least else value <= self.bound
 
     def __str__(self) -> str:
-        bound = with_unit(format_number(self.bound), self.unit)
+        bound = _bytes(self.bound) if self.unit == "B" else with_unit(format_number(self.bound), self.unit)
         if self.metric in ("time", "cost"):
             bound = format_duration(self.bound) if self.metric == "time" else format_money(self.bound)
         confidence = "" if self.confidence is None else f" @ {self.confidence:g}"
         return f"{self.metric} {'>=' if self.at_least else '<='} {bound}{confidence}"
+
+
+def _bytes(amount: float) -> str:
+    """An amount of bytes as it is written, in powers of 1000 where that loses nothing.
+
+    >>> [_bytes(amount) for amount in (100e6, 1.05e6, 1048576.0, 512.0)]
+    ['100MB', '1.05MB', '1048576B', '512B']
+    """
+    short = format_bytes(amount).replace(" ", "")
+    return short if in_unit(short, "B") == amount else with_unit(format_number(amount), "B")
 
 
 def _bound(text: str, name: str, sign: str, bound: str, unit: str) -> float:
