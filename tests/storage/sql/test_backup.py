@@ -164,8 +164,15 @@ def test_a_damaged_storage_is_not_backed_up_as_if_it_were_whole(tmp_path: Path) 
     assert not (tmp_path / "copy.db").exists()
 
 
-def test_only_one_of_two_backups_gets_the_name(tmp_path: Path) -> None:
+def no_link(*_: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_only_one_of_two_backups_gets_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
     filled(f"sqlite:///{tmp_path}/now.db", tmp_path, trials=1)
+    if not links:
+        monkeypatch.setattr("os.link", no_link)
     ended: list[str] = []
 
     def copy() -> None:
@@ -184,14 +191,27 @@ def test_only_one_of_two_backups_gets_the_name(tmp_path: Path) -> None:
 
 def test_a_backup_needs_no_links(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """FAT and shares of Windows have none; a file that is there is not replaced there either."""
-
-    def link(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
     filled(url, tmp_path, trials=2)
-    monkeypatch.setattr("os.link", link)
+    monkeypatch.setattr("os.link", no_link)
     back_up(url, tmp_path / "copy.db")
     assert contents(f"sqlite:///{tmp_path}/copy.db") == contents(url)
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
     with pytest.raises(InputError, match="the file exists already"):
         back_up(url, tmp_path / "copy.db")
+
+
+def test_a_backup_that_is_killed_leaves_no_empty_file_with_its_name(tmp_path: Path) -> None:
+    """Also without links: until the copy is complete, nothing has the name."""
+    filled(f"sqlite:///{tmp_path}/now.db", tmp_path, trials=1)
+    script = (
+        "import os, sys; from pathlib import Path; from lynceus.storage.sql.backup import back_up\n"
+        "def refused(*_): raise PermissionError(1, 'Operation not permitted')\n"
+        "def killed(*_): os._exit(9)\n"
+        "os.link, os.replace, os.rename = refused, killed, killed\n"
+        "back_up(sys.argv[1], Path(sys.argv[2]))"
+    )
+    copy = tmp_path / "copy.db"
+    assert subprocess.run([sys.executable, "-c", script, f"sqlite:///{tmp_path}/now.db", str(copy)]).returncode == 9
+    assert not copy.exists()
+    back_up(f"sqlite:///{tmp_path}/now.db", copy)
+    assert contents(f"sqlite:///{copy}") == contents(f"sqlite:///{tmp_path}/now.db")

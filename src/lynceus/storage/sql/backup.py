@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import JSON, Connection, Engine, MetaData, Table, func, insert, select, text
@@ -16,6 +16,11 @@ from lynceus.storage.sql import migrate
 from lynceus.storage.sql.address import Address, parse_address
 from lynceus.storage.sql.engine import open_engine
 from lynceus.storage.sql.transaction import database_errors
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 _BATCH = 1000
 """Rows that are copied at a time."""
@@ -54,8 +59,25 @@ def _put_in_place(part: Path, to: Path) -> None:
     except FileExistsError:
         raise
     except OSError:  # a file system without links: FAT, shares of Windows
-        os.close(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        os.replace(part, to)
+        with _alone_in(to.parent):
+            if to.exists():
+                raise FileExistsError(to) from None
+            os.rename(part, to)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep other backups from giving a file in this folder its name; the system ends that with this process, however it ends."""
+    if fcntl is None:  # Windows, where renaming never replaces a file
+        yield
+        return
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks, too
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def restore(file: Path, url: str) -> str:
