@@ -65,14 +65,24 @@ def test_the_line_for_cron_runs_the_job_once_a_day(jobs: Path) -> None:
     (line,) = [text for text in BLOCKS if text.startswith("5 2 * * *")]
     command = re.split(r"\s+", line.strip(), maxsplit=5)[5].replace("/srv/jobs", str(jobs))
     assert "%" not in command.replace("\\%", ""), "cron takes a bare % for the end of the line"
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(jobs), "SHELL": "/bin/sh", "LYNCEUS_HOME": str(jobs / "home")}
-    for _ in range(2):
+    (jobs / "bin").mkdir()
+    today, date = jobs / "today", jobs / "bin" / "date"  # a clock that stands still, whenever the test runs
+    date.write_text(f'#!/bin/sh\nexec /bin/date --date="$(cat {today})" "$@"\n')
+    date.chmod(0o755)
+    environment = {
+        "PATH": f"{jobs}/bin:/usr/bin:/bin",
+        "HOME": str(jobs),
+        "SHELL": "/bin/sh",
+        "LYNCEUS_HOME": str(jobs / "home"),
+    }
+    for day in ("2026-11-18", "2026-11-18", "2026-11-19"):
+        today.write_text(day)
         done = subprocess.run(
             ["/bin/sh", "-c", command.replace("\\%", "%")], env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
-    (run,) = lynceus.load_job("nightly-report", storage=f"sqlite:///{jobs}/lynceus.db").runs
-    assert (run.size, run.run_id.startswith("nightly-20")) == (5.0, True)
+    runs = lynceus.load_job("nightly-report", storage=f"sqlite:///{jobs}/lynceus.db").runs
+    assert [(run.size, run.run_id) for run in runs] == [(5.0, "nightly-2026-11-18"), (5.0, "nightly-2026-11-19")]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
