@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lynceus.jobfile.init_template import job_template
 from lynceus.jobfile.project_look import Proposal, look
 
 LIBRARIES = {
@@ -91,3 +93,36 @@ def test_programs_without_options_to_tune_are_not_recognized(tmp_path: Path) -> 
     )
     (tmp_path / "lib.py").write_text("x = 1\n")
     assert look(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "values"),
+    [
+        ("import gzip\np.add_argument('--level', type=int, default=6)", "1, 4, 6, 9"),
+        ("import zstandard\np.add_argument('--level', type=int, default=12)", "1, 7, 12, 19"),
+        ("import gzip\np.add_argument('--compression-level', type=int)", "1, 4, 6, 9"),
+        ("p.add_argument('--level', type=int, default=12, choices=range(1, 23))", "1, 8, 12, 22"),
+        ("p.add_argument('--level', type=int, default=1, choices=range(1, 4))", "1, 2, 3"),
+        ("import gzip, zstandard\np.add_argument('--level', type=int, default=12)", "12"),
+        ("p.add_argument('--level', type=int, default=12)", "12"),
+        ("p.add_argument('--chunks', type=int, default=8, choices=range(1, 17))", "4, 8, 16"),
+    ],
+)
+def test_levels_stay_within_their_scale(tmp_path: Path, declared: str, values: str) -> None:
+    text = f"import argparse\np = argparse.ArgumentParser()\n{declared}\np.parse_args()\n"
+    answers = proposed(tmp_path, **{"job.py": text}).answers
+    assert list(answers.parameters.values()) == [values]
+    assert answers.to_edit == (("level",) if values == "12" else ())
+    assert ("edit this: add the other values" in job_template(answers)) == (values == "12")
+    assert "edit this" not in job_template(replace(answers, parameters=dict.fromkeys(answers.parameters, "1, 2")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import click\n@click.command()\n@click.option('--level', type=click.IntRange(1, max=19), default=3)\ndef go(level): ...\ngo()\n",
+        "import typer\ndef go(level: int = typer.Option(3, min=1, max=19)): ...\ntyper.run(go)\n",
+    ],
+)
+def test_limits_that_a_program_declares_are_kept(tmp_path: Path, text: str) -> None:
+    assert proposed(tmp_path, **{"job.py": text}).answers.parameters == {"level": "1, 3, 13, 19"}

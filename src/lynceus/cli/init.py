@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -59,7 +59,7 @@ def init(
     parameters = dict(_parameter(text) for text in parameter) if parameter else dict(proposed.parameters)
     price_text = price or (proposed.price if proposed.command else _default_price(parameters))
     given = {"name": name, "command": command, "deadline": deadline, "budget": budget}
-    chosen = {field: value for field, value in given.items() if value}
+    chosen: dict[str, Any] = {field: value for field, value in given.items() if value}
     answers = replace(proposed, parameters=parameters, price=price_text, **chosen)
     if yes:
         check(answers)
@@ -103,6 +103,8 @@ def _proposal(file: Path) -> Answers:
     if found is None:
         return Answers()
     echo(f"This folder has {found.found}; the job file starts from that.")
+    if found.answers.to_edit:
+        echo(f"Add values to {' and '.join(found.answers.to_edit)}: how far they go is not known.")
     if found.to_replace:
         echo(f"Replace {' and '.join(found.to_replace)} in its command.")
     return found.answers

@@ -29,6 +29,8 @@ class Answers:
     price: str = "0.05 * threads"
     deadline: str = "10m"
     budget: str = "1 USD"
+    to_edit: tuple[str, ...] = ()
+    """Parameters of which only one value is known."""
 
 
 def job_template(answers: Answers) -> str:
@@ -38,7 +40,7 @@ def job_template(answers: Answers) -> str:
     True
     """
     space = "\n".join(
-        f"  {json.dumps(name) if not name.isidentifier() else name}: {_values(text, name)}"
+        f"  {json.dumps(name) if not name.isidentifier() else name}: {_values(text, name)}{_hint(answers, name)}"
         for name, text in answers.parameters.items()
     )
     return _TEMPLATE.format(
@@ -107,6 +109,12 @@ def _values(text: str, name: str) -> str:
     if not values:
         raise InputError(f"The parameter {name!r} has no values; write them as '1, 2, 4' or '1..9'.")
     return f"[{', '.join(_scalar(value) for value in values)}]"
+
+
+def _hint(answers: Answers, name: str) -> str:
+    """A comment on a parameter that still has the only value that was known."""
+    alone = name in answers.to_edit and "," not in answers.parameters[name] and ".." not in answers.parameters[name]
+    return "  # its default; edit this: add the other values that your program takes" if alone else ""
 
 
 def _scalar(text: str) -> str:

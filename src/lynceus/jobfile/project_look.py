@@ -5,6 +5,7 @@ What is proposed is a start: `lynceus init` shows it, and every answer can be ch
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -43,6 +44,17 @@ _KNOWN_OPTIONS: Mapping[str, str] = {
     "nproc_per_node": "1, 2, 4, 8",
 }
 """Options that change the speed or the price of programs, with values to begin with."""
+_LEVEL = re.compile(r"(.*_)?(level|compression)")
+"""Options that count steps of a scale with an end: twice the usual value may be beyond it."""
+_LEVELS: Mapping[str, tuple[int, int]] = {
+    **dict.fromkeys(("gzip", "zlib", "bz2"), (1, 9)),
+    "lzma": (0, 9),
+    "brotli": (0, 11),
+    **dict.fromkeys(("zstandard", "zstd", "pyzstd"), (1, 19)),
+}
+"""The levels of what a program compresses with."""
+_SPREAD = 4
+"""Values that are proposed of a range."""
 _NOT_TUNED = re.compile(
     r"(.*_)?(seed|port|rank|world_size|verbosity|verbose|debug|version|timeout|limit|repeats|rows|samples|year|month|day)"
     r"|(log|save)_.*|(.*_)?(epochs|steps|iterations|iter)|cost|price|time|runtime"
@@ -137,27 +149,38 @@ def _with_options(folder: Path, program: Program, kind: str, deadline: str, budg
     counted = next((name for name in _PRICED if name in space), None)
     price = "1.00" if counted is None else f"0.10 + 0.05 * {counted}"
     options = ", ".join(one.flag or one.name for one in tuned)
+    to_edit = tuple(one.name for one, values in tuned.items() if "," not in values)
     seen = f"{program.path} with {options}" if tuned else f"{program.path}; let it read LYNCEUS_PARAM_BATCH_SIZE"
     command = " ".join(["python3", program.path, *words])
     return Proposal(
         f"{kind} ({seen})",
-        Answers(_name(folder), command, space, price, deadline, budget),
+        Answers(_name(folder), command, space, price, deadline, budget, to_edit),
         tuple(one.name.upper() for one in fixed),
     )
 
 
 def _tunable(program: Program) -> dict[Option, str]:
     """The options that are worth tuning with values to begin with, those of known names first."""
-    values = {option: text for option in program.options if (text := _values(option))}
+    values = {option: text for option in program.options if (text := _values(option, _levels(program)))}
     first = sorted(values, key=lambda option: option.name not in _KNOWN_OPTIONS)[:_MOST_PARAMETERS]
     return {option: values[option] for option in program.options if option in first}
 
 
-def _values(option: Option) -> str:
-    """Values to begin with: choices, or numbers around the default; empty if none are known.
+def _levels(program: Program) -> tuple[int, int] | None:
+    """The levels of the one thing that a program compresses with; None where that is not known."""
+    found = {_LEVELS[one] for one in program.imports if one in _LEVELS}
+    return found.pop() if len(found) == 1 else None
+
+
+def _values(option: Option, levels: tuple[int, int] | None = None) -> str:
+    """Values to begin with: choices, a range, or numbers around the default; empty if none are known.
+
+    A level of which nobody says how far it goes keeps its default, and the user is asked for more.
 
     >>> _values(Option("--chunks", "chunks", "int", 8)), _values(Option("--momentum", "momentum", "float", 0.5))
     ('4, 8, 16, 32', '0.25, 0.5, 1')
+    >>> _values(Option("--level", "level", "int", 6), (1, 9)), _values(Option("--level", "level", "int", 6))
+    ('1, 4, 6, 9', '6')
     """
     if option.kind == "flag" or _NOT_TUNED.fullmatch(option.name) or not option.name.isidentifier():
         return ""
@@ -166,13 +189,27 @@ def _values(option: Option) -> str:
     if option.name in _KNOWN_OPTIONS:
         return _KNOWN_OPTIONS[option.name]
     default = option.default or 0
+    if option.kind == "int" and _LEVEL.fullmatch(option.name):
+        limits = option.limits or levels
+        return _spread(limits, option.default) if limits else "" if option.default is None else str(int(default))
     if option.kind == "int" and default >= 1:
-        return ", ".join(
-            str(value) for value in dict.fromkeys([max(int(default) // 2, 1), *(int(default) * k for k in (1, 2, 4))])
-        )
+        least, most = option.limits or (1, math.inf)
+        around = [max(int(default) // 2, 1), *(int(default) * k for k in (1, 2, 4))]
+        return ", ".join(str(value) for value in dict.fromkeys(around) if least <= value <= most)
     return (
         ", ".join(f"{default * factor:g}" for factor in (0.5, 1, 2)) if option.kind == "float" and default > 0 else ""
     )
+
+
+def _spread(limits: tuple[int, int], default: float | None) -> str:
+    """Both ends of a range, what lies evenly between, and the default in the place of its nearest neighbour there."""
+    least, most = limits
+    places = min(_SPREAD, most - least + 1)
+    values = [least + round(place * (most - least) / max(places - 1, 1)) for place in range(places)]
+    if default is not None and values[0] < default < values[-1]:
+        near = min(range(1, places - 1), key=lambda place: abs(values[place] - default))
+        values[near] = int(default)
+    return ", ".join(map(str, values))
 
 
 def _first(programs: list[Program], package: str | None = None) -> Program | None:

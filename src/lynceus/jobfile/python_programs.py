@@ -28,6 +28,8 @@ class Option:
     """Only of numbers."""
     choices: tuple[str, ...] = ()
     is_required: bool = False
+    limits: tuple[int, int] | None = None
+    """The smallest and the largest whole number that it takes, where the program says so."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def _declared(call: ast.Call) -> list[Option]:
     kind = _kind(given.get("type"), default if _called(call) == "option" else None)
     optional = _constant(given.get("nargs")) in ("?", "*", -1) or "default" in given
     required = _constant(given.get("required")) is True or (not flag and not optional)
-    return [Option(flag, _name(str(name)), kind, default, _choices(given), required)]
+    return [Option(flag, _name(str(name)), kind, default, _choices(given), required, _limits(given))]
 
 
 def _of_typer(tree: ast.Module) -> Iterator[Option]:
@@ -155,7 +157,8 @@ def _parameter(argument: ast.arg, default: ast.expr | None) -> Option:
         if isinstance(annotation, ast.Subscript) and _called(annotation.value) == "Literal"
         else ()
     )
-    return Option(flag.partition("/")[0], argument.arg, kind, _number(value), choices, is_required)
+    limits = _between({one.arg: one.value for one in declared.keywords if one.arg} if declared else {})
+    return Option(flag.partition("/")[0], argument.arg, kind, _number(value), choices, is_required, limits)
 
 
 def _kind(declared: ast.expr | None, default: float | None) -> str:
@@ -171,6 +174,24 @@ def _choices(given: Mapping[str, ast.expr]) -> tuple[str, ...]:
     if isinstance(declared, ast.Call) and _called(declared) == "Choice" and declared.args:
         return _texts(declared.args[0])
     return _texts(given["choices"]) if "choices" in given else ()
+
+
+def _limits(given: Mapping[str, ast.expr]) -> tuple[int, int] | None:
+    """`choices=range(1, 10)` of argparse, `type=click.IntRange(1, 19)` of click."""
+    choices, declared = given.get("choices"), given.get("type")
+    if isinstance(choices, ast.Call) and _called(choices) == "range":
+        ends = [_number(one) for one in choices.args]
+        first, end = ends if len(ends) == 2 else (0, ends[0] if len(ends) == 1 else None)
+        return (first, end - 1) if isinstance(first, int) and isinstance(end, int) and end > first else None
+    if isinstance(declared, ast.Call) and _called(declared) == "IntRange":
+        by_place = dict(zip(("min", "max"), declared.args, strict=False))
+        return _between({**by_place, **{one.arg: one.value for one in declared.keywords if one.arg}})
+    return None
+
+
+def _between(given: Mapping[str, ast.expr]) -> tuple[int, int] | None:
+    least, most = _number(given.get("min")), _number(given.get("max"))
+    return (least, most) if isinstance(least, int) and isinstance(most, int) and most >= least else None
 
 
 def _texts(node: ast.expr) -> tuple[str, ...]:
