@@ -188,7 +188,10 @@ CASES: dict[str, tuple[str, str]] = {
     "a fraction in percent": (GOOD + "fraction: level", "fraction: level holds 2; a fraction of the data lies above 0"),
     "a fraction as a number": (GOOD + "fraction: 3", "fraction: got 3; name the parameter"),
     "a fraction misspelt": (GOOD + "fraction: {column: level, answer: all}", "fraction.answer: "),
-    "notify": (GOOD + "notify: [me]", "job.yaml:11: notify: got a list; expected a mapping of fields."),
+    "notify": (
+        GOOD + "notify: [me]",
+        "job.yaml:11: notify: got a list; expected a mapping of fields: webhook, mail, apprise, on.",
+    ),
     "a secret's value": (
         GOOD + "secrets: {TOKEN: hunter2}",
         "job.yaml:11: secrets.TOKEN: a secret is given by reference only",

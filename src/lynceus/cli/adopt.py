@@ -16,7 +16,7 @@ def adopt(
     name: JobArgument,
     source: Annotated[
         str | None,
-        typer.Option("--from", help="A study, or a job file; by default the study that has the name of the job."),
+        typer.Option("--from", help="A study, or its job file; by default the study that has the name of the job."),
     ] = None,
     param: Annotated[
         list[str] | None,

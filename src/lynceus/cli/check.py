@@ -26,6 +26,7 @@ def check(
     from lynceus.jobfile.checks import check_objective
     from lynceus.jobfile.json_schema import job_schema
     from lynceus.jobfile.prepared_study import prepare_file
+    from lynceus.library.history import missing_history
     from lynceus.library.job_budgets import job_budgets
 
     if schema:
@@ -36,13 +37,14 @@ def check(
     check_file_given(file, "check", storage)
     prepared = prepare_file(file)
     check_objective(prepared.job)
+    notes = [*prepared.notes, *missing_history(prepared.job, storage)]
     space, shared = prepared.problem.space, job_budgets(prepared.job, storage)
     if output is Output.JSON:
-        facts = {"file": str(file), "name": prepared.job.name, "configurations": len(space), "notes": prepared.notes}
+        facts = {"file": str(file), "name": prepared.job.name, "configurations": len(space), "notes": notes}
         print_json(facts | {"shared_budgets": [SharedBudgetUse.of(one) for one in shared]})
         return
     echo(f"{file}: valid. {space_text(space)}")
-    for note in prepared.notes[len(space.notes) :]:
+    for note in notes[len(space.notes) :]:
         echo(f"  note: {note}")
     for one in shared:
         echo(f"  shared budget: {one}")

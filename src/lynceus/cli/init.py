@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -139,7 +140,7 @@ def _ask(
 
     def ask(answers: Answers, field: str, question: str, default: str) -> Answers:
         while True:
-            given = replace(answers, **{field: typer.prompt(question, default=default)})
+            given = replace(answers, **{field: _prompt(question, default)})
             if _accepted(given, check):
                 return given
 
@@ -161,13 +162,25 @@ def _ask(
     return ask(answers, "budget", "Budget of the search", answers.budget)
 
 
+def _prompt(question: str, default: str, *, show: bool = True) -> Any:
+    """The answer to a question; an error where nobody is there to answer."""
+    try:
+        return typer.prompt(question, default=default, show_default=show)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise InputError(
+            "init: nobody answers the questions; use a terminal, or add -y with --command, --parameter, --price, --deadline and --budget."
+        ) from None
+
+
 def _ask_parameters(answers: Answers, check: Callable[[Answers], None]) -> Answers:
     """Ask for parameters until an empty line; without any, those of `answers` stay."""
     kept = "; ".join(f"{name}={values}" for name, values in answers.parameters.items())
     echo("Parameters, one per line: 'threads=1, 2, 4' or 'level=1..9'; end with an empty line.")
     echo(f"An empty line at once keeps: {kept}")
     asked: dict[str, str] = {}
-    while text := typer.prompt(f"Parameter {len(asked) + 1}", default="", show_default=False):
+    while text := _prompt(f"Parameter {len(asked) + 1}", "", show=False):
         try:
             name, values = _parameter(text)
         except InputError as error:

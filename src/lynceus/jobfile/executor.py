@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from lynceus.errors import InputError, hint
+from lynceus.errors import InputError, MissingExtraError, hint
 from lynceus.executors.command import JobCommand, Scratch, Target
 from lynceus.executors.interface import Executor, SupportsClose
 from lynceus.executors.plugin import ExecutorContext, Plugin
@@ -47,6 +47,17 @@ def check_executor(job: Job, space: Space) -> None:
     if plugin.check is not None:
         with job.at("executor"):
             plugin.check(options, space)
+
+
+def executor_notes(job: Job) -> list[str]:
+    """A note about an executor that cannot be used here, because an optional package is missing."""
+    try:
+        require = executor_section(job)[0].require
+        if require is not None:
+            require()
+    except MissingExtraError as error:
+        return [f"executor: {error}"]
+    return []
 
 
 @contextmanager

@@ -106,6 +106,10 @@ def _values(text: str, name: str) -> str:
     if ranged:
         return f"{{int: [{ranged[1]}, {ranged[2]}]}}"
     values = [part.strip() for part in text.split(",") if part.strip()]
+    if any(".." in value for value in values):
+        raise InputError(
+            f"The parameter {name!r} is {text!r}; write a range as '1..9', with whole numbers, or list the values."
+        )
     if not values:
         raise InputError(f"The parameter {name!r} has no values; write them as '1, 2, 4' or '1..9'.")
     return f"[{', '.join(_scalar(value) for value in values)}]"

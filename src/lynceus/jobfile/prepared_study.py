@@ -20,7 +20,7 @@ from lynceus.jobfile.checks import (
     pattern_notes,
     program_notes,
 )
-from lynceus.jobfile.executor import check_executor
+from lynceus.jobfile.executor import check_executor, executor_notes
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.machines import price_warnings
 from lynceus.jobfile.problem import problem_of, with_catalogs
@@ -65,6 +65,7 @@ class PreparedStudy:
         return (
             *space.notes,
             *program_notes(self.job),
+            *executor_notes(self.job),
             *argument_notes(self.job, space),
             *misspelt_variables(self.job, space),
             *metric_notes(self.job, self.problem),

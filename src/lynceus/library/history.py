@@ -8,17 +8,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from lynceus.errors import InputError, LynceusError
+from lynceus.errors import InputError, LynceusError, did_you_mean
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import PreparedStudy
 from lynceus.jobfile.sections.history import PastJobSection
 from lynceus.jobfile.stored_study import job_and_problem
+from lynceus.library.find import storage_url
 from lynceus.models.past_match import match
 from lynceus.policy.informed import can_learn, informed
 from lynceus.policy.past_systems import reads_history
@@ -29,6 +31,7 @@ from lynceus.problem.problem import Problem
 from lynceus.problem.units import parse_duration
 from lynceus.space.column import Cell
 from lynceus.space.table_file import Table, read_table
+from lynceus.storage.sql.address import parse_address
 from lynceus.storage.sql.rows import StudyRecord
 from lynceus.storage.sql.storage import Storage
 from lynceus.trial.past_job import past_jobs
@@ -70,6 +73,29 @@ def with_history(prepared: PreparedStudy, storage: Storage) -> tuple[PreparedStu
     job = replace(prepared.job, past=tuple(usable))
     problem = replace(prepared.problem, history=tuple(usable))
     return replace(prepared, job=job, problem=problem, policy=_policy(prepared, problem, notes)), tuple(notes)
+
+
+def missing_history(job: Job, storage: str | None) -> list[str]:
+    """Notes about studies of this storage and files that the job names as its history and that do not exist; where there is no storage yet,
+    nothing is said of studies."""
+    wanted = job.spec.history
+    if wanted is None or wanted == "auto":
+        return []
+    names: list[str] | None = None
+    url = storage_url(storage, job)
+    file = parse_address(url).file
+    if file is None or Path(file).exists():
+        with suppress(InputError), Storage(url, create=False) as opened:
+            names = [record.name for record in opened.studies()]
+    notes = []
+    for section in wanted:
+        if section.file is not None and not (job.folder / section.file).exists():
+            notes.append(f"history: there is no file {str(section.file)!r}; it will not be used.")
+        elif section.study is not None and section.storage is None and names is not None and section.study not in names:
+            notes.append(
+                f"history: there is no study {section.study!r} in the storage, so it will not be used.{did_you_mean(section.study, names)}"
+            )
+    return notes
 
 
 def _policy(prepared: PreparedStudy, problem: Problem, notes: list[str]) -> Policy:

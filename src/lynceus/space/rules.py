@@ -47,6 +47,12 @@ def hourly_price(columns: Mapping[str, Column], price: str | float, parameters: 
         at = ", ".join(
             f"{one.name}={columns[one.name][first]}" for one in parameters if columns[one.name][first] is not None
         )
+        absent = [one for one in parameters if columns[one.name][first] is None]
+        if column.tolist()[first] is None and absent:
+            raise InputError(
+                f"The price {shown(price)} has no value in {row_numbers(rows)} ({at}), where {absent[0].name} does not exist; "
+                f"give both cases, such as '0.1 * {absent[0].name} if {absent[0].when} else 0.1'."
+            )
         raise InputError(
             f"The price {shown(price)} is {shown(column.tolist()[first])} in {row_numbers(rows)} ({at}), "
             "but dollars per hour above 0 are needed."

@@ -50,7 +50,10 @@ def first_error(error: ValidationError, model: type[BaseModel], value: Any) -> t
         return path, str(explained["ctx"]["error"])
     expected = list(dict.fromkeys(_EXPECTED[kind] for kind in kinds if kind in _EXPECTED))
     if len(expected) == len(set(kinds)) or (expected and len(details) > 1):
-        return path, f"got {given}; expected {' or '.join(expected)}."
+        return (
+            path,
+            f"got {given}; expected {' or '.join(expected)}{_example(model, path, expected, _value(value, path))}.",
+        )
     literal = next((detail for detail in details if detail["type"] in ("literal_error", "enum")), None)
     if literal is not None:
         words = [word.strip("'") for word in str(literal["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
@@ -60,6 +63,16 @@ def first_error(error: ValidationError, model: type[BaseModel], value: Any) -> t
         return path, str(explained["ctx"]["error"])
     message = detail["msg"][0].lower() + detail["msg"][1:]
     return path, f"got {given}; {message.replace('input should be', 'it should be')}."
+
+
+def _example(model: type[BaseModel], path: Path, expected: list[str], given: Any) -> str:
+    """What to write instead: the one text as a list of one, or the fields of a mapping."""
+    if expected == ["a list"] and isinstance(given, str):
+        return f": [{given!r}]"
+    if expected == ["a mapping of fields"] and path and given is not None:
+        fields = ", ".join(_known_fields(model, path))
+        return f": {fields}" if fields else ""
+    return ""
 
 
 def _place(loc: tuple[int | str, ...], kind: str, value: Any) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lynceus.analysis.answer import answer
 from lynceus.analysis.documents.json import to_json
-from lynceus.errors import InfrastructureError, InputError
+from lynceus.errors import InfrastructureError, InputError, did_you_mean
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import prepare
 from lynceus.library.find import is_job_file
@@ -144,18 +144,22 @@ def _candidate(
 ) -> _Candidate:
     source = name if named is None else named
     command = ["lynceus", "adopt", name] if named is None else ["lynceus", "adopt", name, "--from", named]
-    if files and is_job_file(source):
-        if params is None:
-            raise InputError(
-                f"adopt: {source} is a job file, which has no answer yet; give the configuration with --param."
-            )
-        return _given(source, prepare(Job.read(source)).job.stored(), (), params, _params_of(former), command)
     records = {record.name: record for record in storage.studies()}
+    if files and is_job_file(source):
+        job = Job.read(source)
+        if params is not None:
+            return _given(source, prepare(job).job.stored(), (), params, _params_of(former), command)
+        if job.name not in records:
+            raise InputError(
+                f"adopt: the study {job.name!r} of {source} is not in {storage.shown_url}; run it first, or give the configuration "
+                "with --param."
+            )
+        return _answer(storage, records[job.name])
     if source not in records:
         names = ", ".join(list(records)[:20]) or "none"
         raise InputError(
             f"adopt: there is no study {source!r} in {storage.shown_url} (known are: {names}); "
-            f"name a study{' or a job file with --from' if files else ''}."
+            f"name a study{' or a job file with --from' if files else ''}.{did_you_mean(source, records)}"
         )
     record = records[source]
     if params is not None:

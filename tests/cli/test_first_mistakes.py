@@ -1,0 +1,91 @@
+"""Mistakes of a first job file that used to be found late, or were explained in words that did not help."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli_jobs import JOB
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def test_a_price_over_a_parameter_that_does_not_exist_everywhere_says_where(lynceus, here: Path) -> None:
+    job = JOB.replace("baseline: {threads: 4, level: 1}\n", "").replace(
+        "level: [1, 2]}", "level: [1, 2], extra: {ordinal: [1, 2], when: threads > 1}}"
+    )
+    (here / "job.yaml").write_text(job.replace("36.0 * threads", "36.0 * extra"))
+    code, _, err = lynceus("check", "job.yaml")
+    assert (
+        code,
+        "where extra does not exist; give both cases, such as '0.1 * extra if threads > 1 else 0.1'" in err,
+    ) == (
+        2,
+        True,
+    ), err
+    (here / "job.yaml").write_text(job.replace("36.0 * threads", "36.0 * extra if threads > 1 else 36.0"))
+    assert lynceus("check", "job.yaml")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            'constraints: ["runtime <= 1m", "quality >= 9"]',
+            "constraints: runtime <= 1m",
+            "expected a list: ['runtime <= 1m'].",
+        ),
+        ("grace: 100ms", "retries: 3", "trial.retries: got 3; expected a mapping of fields: infra, preempted, job."),
+    ],
+)
+def test_what_should_be_a_list_or_a_mapping_is_written_out(
+    lynceus, here: Path, before: str, after: str, said: str
+) -> None:
+    (here / "job.yaml").write_text(JOB.replace(before, after))
+    code, _, err = lynceus("check", "job.yaml")
+    assert (code, said in err) == (2, True), err
+
+
+def test_check_names_history_that_is_not_there(lynceus, here: Path) -> None:
+    lynceus("run", "job.yaml", "-y")
+    past = "history: [tou, toy, {file: nothere.csv}]\n"
+    (here / "next.yaml").write_text(JOB.replace("name: toy", "name: next") + past)
+    code, out, _ = lynceus("check", "next.yaml")
+    said = " ".join(out.split())
+    assert code == 0
+    assert "history: there is no study 'tou' in the storage, so it will not be used. Did you mean 'toy'?" in said
+    assert "history: there is no file 'nothere.csv'; it will not be used." in said
+    assert said.count("history: ") == 2
+
+
+def test_init_without_a_terminal_says_which_options_answer(lynceus, here: Path, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, _, err = lynceus("init", "new.yaml")
+    assert (code, "init: nobody answers the questions; use a terminal, or add -y" in err) == (2, True), err
+    code, _, err = lynceus("init", "new.yaml", "-y", "-p", "level=1..x")
+    assert (code, "The parameter 'level' is '1..x'; write a range as '1..9'" in err) == (2, True), err
+    assert not (here / "new.yaml").exists()
+
+
+def test_adopt_takes_the_answer_of_the_study_of_a_job_file(lynceus, here: Path) -> None:
+    code, _, err = lynceus("adopt", "nightly", "--from", "job.yaml")
+    assert (code, "is not in sqlite" in err or "there is no such file" in err) == (2, True), err
+    lynceus("run", "job.yaml", "-y")
+    code, out, _ = lynceus("adopt", "nightly", "--from", "job.yaml")
+    assert (code, "nightly: version 1 is in production" in out) == (0, True)
+    code, _, err = lynceus("adopt", "other", "--from", "to")
+    assert (code, "Did you mean 'toy'?" in err) == (2, True), err
+    code, _, err = lynceus("adopt", "other", "--from", "nothere.yaml")
+    assert (code, "nothere.yaml: there is no such file" in err) == (2, True), err
+
+
+def test_an_executor_whose_package_is_missing_gets_a_note_before_the_run(lynceus, here: Path, monkeypatch) -> None:
+    (here / "job.yaml").write_text(JOB + "executor: {kind: ray}\n")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    out = " ".join(lynceus("check", "job.yaml")[1].split())
+    assert "note: executor: Trials on Ray need an optional package: pip install" in out
+    (here / "job.yaml").write_text(JOB)
+    assert "optional package" not in lynceus("check", "job.yaml")[1]
