@@ -1,5 +1,7 @@
 """Sphinx settings of the documentation site; `build.py` stages the sources beside this file's copy."""
 
+from pathlib import Path
+
 from lynceus.version import __version__
 
 project = "Lynceus"
@@ -24,6 +26,7 @@ html_static_path = ["static"]
 html_favicon = "static/icon.svg"
 html_css_files = ["site.css"]
 html_js_files = ["versions.js"]
+html_search_scorer = str(Path(__file__).parent / "static" / "scorer.js")
 templates_path = ["templates"]
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b6e4f", "color-brand-content": "#0b6e4f"},

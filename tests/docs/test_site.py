@@ -13,6 +13,7 @@ import pytest
 import typer
 
 import lynceus
+from browsers import CHROMIUM, MISSING, chromium
 from links import anchors
 from lynceus.cli.app import app
 from lynceus.server.app import create_app
@@ -99,6 +100,35 @@ def test_a_link_to_a_missing_file_ends_the_build(build: ModuleType) -> None:
         build.relinked("[gone](gone.md)", Path("docs/guide.md"), Path("guide.md"))
 
 
+@pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+def test_search_shows_titles_before_headings_before_text_and_then_names() -> None:
+    """Results as Sphinx makes them: page, what is shown, place, description, score, file, kind; it sorts by score, then by name."""
+    results = [
+        ["algorithms", "Algorithms", "", None, 5, "algorithms.md", "text"],
+        ["policy", "Policies", "", None, 15, "policy.md", "text"],  # a heading of it has the word
+        ["zeal", "The budgets of teams", "", None, 15, "zeal.md", "text"],
+        ["budgets", "Budget", "", None, 15, "budgets.md", "title"],
+        ["abacus", "Abacus > Budget and time", "#b", None, 6, "abacus.md", "title"],
+        ["zoo", "Zoo > Budget", "#b", None, 15, "zoo.md", "title"],
+        ["part", "Partly", "", None, 2, "part.md", "text"],
+    ]
+    script = (SITE / "static" / "scorer.js").read_text(encoding="utf-8")
+    with chromium() as browser:
+        page = browser.new_page()
+        fits = page.evaluate(f"(results) => {{ {script}; return results.map((one) => fitOf(one, 'Budget')); }}", results)
+        page.close()
+    shown = [one[1] for _, one in sorted(zip(fits, results, strict=True), key=lambda pair: (-pair[0], pair[1][1]))]
+    assert shown == [
+        "Budget",
+        "The budgets of teams",
+        "Zoo > Budget",
+        "Policies",
+        "Abacus > Budget and time",
+        "Algorithms",
+        "Partly",
+    ]
+
+
 @pytest.mark.slow
 def test_the_site_is_built(tmp_path: Path) -> None:
     """Beside an older version, which it leaves alone."""
@@ -110,3 +140,4 @@ def test_the_site_is_built(tmp_path: Path) -> None:
     assert (tmp_path / "versions.json").read_text() == f'["{__version__}", "0.9.0"]'
     assert f"url={__version__}/index.html" in (tmp_path / "index.html").read_text()
     assert (tmp_path / __version__ / "searchindex.js").stat().st_size > 100_000
+    assert "fitOf" in (tmp_path / __version__ / "_static" / "language_data.js").read_text()
