@@ -115,7 +115,9 @@ def test_search_shows_titles_before_headings_before_text_and_then_names() -> Non
     script = (SITE / "static" / "scorer.js").read_text(encoding="utf-8")
     with chromium() as browser:
         page = browser.new_page()
-        fits = page.evaluate(f"(results) => {{ {script}; return results.map((one) => fitOf(one, 'Budget')); }}", results)
+        fits = page.evaluate(
+            f"(results) => {{ {script}; return results.map((one) => fitOf(one, 'Budget')); }}", results
+        )
         page.close()
     shown = [one[1] for _, one in sorted(zip(fits, results, strict=True), key=lambda pair: (-pair[0], pair[1][1]))]
     assert shown == [

@@ -64,6 +64,21 @@ def next_action(
     return look.decide(options)
 
 
+def proves_itself(problem: Problem, record: JobRecord, row: int, now_s: float) -> bool:
+    """Whether what a search found may be adopted without a canary, by the rule for canaries: surely cheaper, or on time where the adopted
+    configuration may not be. One that fails all the time gives way to any that is on time."""
+    own = None if record.adopted is None else row_of(problem, record.adopted.params)
+    if own is None:
+        return True
+    deadline_s, size = min(problem.deadline_s, record.settings.deadline_s), typical_size(record, None)
+    usd_per_hour = float(problem.price[own]) * 3600
+    seen = watch(record, size_ahead(record, size), usd_per_hour=usd_per_hour, deadline_s=deadline_s)
+    found = triggers(problem, record, seen, size, own)
+    options = _Look(problem, record, now_s, size, deadline_s, own, seen, found).options(None)
+    failing = any(one.kind == "failures" for one in found)
+    return options.proven(row) or (failing and bool(options.safe[row]))
+
+
 def _held(record: JobRecord) -> bool:
     return record.settings.held or record.settings.mode is Mode.OBSERVE
 

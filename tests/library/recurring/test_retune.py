@@ -10,7 +10,7 @@ from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import prepare
 from lynceus.library.open_study import create_or_open
 from lynceus.library.recurring.recurring_job import adopt_job
-from lynceus.library.recurring.retune import start_retune
+from lynceus.library.recurring.retune import finish_retune, start_retune
 from lynceus.storage.sql.budgets import BudgetStore
 from lynceus.storage.sql.jobs import JobStore
 from lynceus.storage.sql.storage import Storage
@@ -63,3 +63,37 @@ def test_a_search_without_shared_money_pauses_before_its_first_trial(store: JobS
     record = store.storage.load_study(one.name)
     assert (record.state, record.trials) == ("PAUSED", 0)
     assert "lynceus budget set owner:ana" in str(one.study.reason)
+
+
+@pytest.mark.parametrize(
+    ("former_s", "found_s", "adopted"),
+    [
+        (100.0, (98.5, 101.0, 99.0), False),  # within the noise of the runs
+        (100.0, (50.0, 51.0, 49.5), True),
+    ],
+)
+def test_an_answer_is_adopted_only_if_its_saving_is_no_noise(
+    tmp_path: Path, former_s: float, found_s: tuple[float, ...], adopted: bool
+) -> None:
+    storage = Storage(f"sqlite:///{tmp_path}/s.db")
+    text = JOB.replace("space: {nodes: [1, 2, 4]}", "space: {queue: [a, b]}").replace("36.0 * nodes", "36.0")
+    text = text.replace("1m", "10m")
+    one = create_or_open(prepare(Job.parse(text, tmp_path)), storage.url)
+    one.study.add_trials([({"queue": "a"}, former_s * share, {}) for share in (0.97, 1.0, 1.04)])
+    one.storage.close()
+    job = adopt_job("nightly", source="search", params={"queue": "a"}, storage=storage, by="ana")
+    job.set_mode("apply")
+    job.set(allowance_usd=1000.0)
+    for number in range(12):
+        job.record(former_s * (0.97 + 0.01 * (5 * number % 7)), run_id=str(number))
+    store = JobStore(storage)
+    search = start_retune(store, "nightly", budget_usd=50.0, by="bo")
+    search.study.add_trials([({"queue": "b"}, seconds, {}) for seconds in found_s])
+    search.study.stop()
+    found = search.study.recommend()
+    assert found is not None
+    assert found.params == {"queue": "b"}, "it is what the search would answer"
+    assert finish_retune(store, "nightly", search.name)
+    assert (job.config().params == {"queue": "b"}) is adopted
+    assert store.load("nightly").record.changes[-1].evidence["study"] == search.name
+    assert not finish_retune(store, "nightly", search.name), "once"

@@ -25,6 +25,7 @@ from lynceus.problem.units import format_duration, format_money
 from lynceus.recurring.alternatives import adoption_basis
 from lynceus.recurring.canary_rules import allowance_left
 from lynceus.recurring.forecast import row_of
+from lynceus.recurring.next_action import proves_itself
 from lynceus.recurring.record import Change, ProductionRun, Version
 from lynceus.recurring.settings import Mode
 from lynceus.recurring.watch import last_size
@@ -77,7 +78,8 @@ def start_retune(
 
 
 def finish_retune(store: JobStore, name: str, study: str) -> bool:
-    """The search is over: what it did not spend of its budget is free again, and in mode `apply` its answer is adopted, on probation.
+    """The search is over: what it did not spend of its budget is free again, and in mode `apply` its answer is adopted, on probation,
+    if it would be as a canary. One whose saving may be noise is left to the decider, which knows its trials from now on.
 
     False if that was written before.
     """
@@ -103,12 +105,14 @@ def finish_retune(store: JobStore, name: str, study: str) -> bool:
 
 
 def _answer(store: JobStore, job: KnownJob, study: str) -> Version | None:
-    """The answer of a study as a version; None if it has none, or if that is in production already."""
+    """The answer of a study as a version; None if it has none, if that is in production already, or not surely better."""
     found = answer(study_context(open_record(store.storage, store.storage.load_study(study))))
     if found is None or not found.reaches_confidence:
         return None
     row = row_of(job.problem, found.params)
     if row is None or (job.record.adopted is not None and dict(job.record.adopted.params) == dict(found.params)):
+        return None
+    if not proves_itself(job.problem, job.record, row, job.now_s):
         return None
     expected = to_json({"runtime_s": found.runtime_s, "cost_usd": found.cost_usd, "saving": found.saving})
     basis = adoption_basis(job.problem, job.record, row, last_size(job.record))
