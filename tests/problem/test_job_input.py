@@ -65,3 +65,10 @@ def test_inputs_that_differ_less_than_runs_do_are_the_same() -> None:
     assert not one.equals(JobInput.read("130 GB"))
     assert not one.equals(JobInput.read("size=120GB,files=3"))
     assert not JobInput.read("file=a").equals(JobInput.read("file=b"))
+
+
+def test_a_size_in_bits_is_refused_with_the_reason() -> None:
+    with pytest.raises(
+        InputError, match=r"size is '50Mb'; give an amount such as 120 GB .*; a small b would mean bits\."
+    ):
+        JobInput.read({"size": "50Mb"})

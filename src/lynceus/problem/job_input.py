@@ -114,6 +114,8 @@ def _value(name: str, value: object, where: str) -> float | str:
             if name == SIZE
             else "a number above 0, or a name"
         )
+        if name == SIZE and isinstance(value, str) and value.rstrip().endswith("b"):
+            wanted += "; a small b would mean bits"
         raise InputError(f"{where}: {name} is {str(value)[:60]!r}; give {wanted}.")
     return float(number)
 
