@@ -13,7 +13,7 @@ from lynceus.cli.explain import print_calibration
     ("predictions", "text"),
     [
         ([], "no run was predicted"),
-        ([PredictedRun(0, 1.0, 2.0, 3.0, 9.0, censored=False)], "0 of 1 run lay in their 80 % interval"),
+        ([PredictedRun(0, 1.0, 2.0, 3.0, 9.0, censored=False)], "0 of 1 run lay in its 80 % interval"),
         ([PredictedRun(0, 1.0, 2.0, 3.0, 2.0, censored=True)], "no interval can be judged"),
         (
             [PredictedRun(0, 1.0, 2.0, 3.0, 2.5, censored=False), PredictedRun(1, 1.0, 2.0, 3.0, 4.0, censored=True)],

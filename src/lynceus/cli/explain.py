@@ -159,7 +159,7 @@ def print_calibration(out: Console, found: Calibration) -> None:
     off = "" if math.isnan(factor) else f"; finished runs were off by a factor of {factor:.2g} (median)"
     covered = "no interval can be judged yet"
     if found.judged:
-        covered = f"{found.inside} of {counted(found.judged, 'run')} lay in their 80 % interval"
+        covered = f"{found.inside} of {counted(found.judged, 'run')} lay in {'its' if found.judged == 1 else 'their'} 80 % interval"
     out.print(f"[bold]predicted against measured[/]  {covered}{off}")
     table = Table("#", "predicted", "80 % interval", "measured")
     for one in found.predictions[-_PREDICTIONS:]:

@@ -29,7 +29,7 @@ const summary = (store, indices) => {
   const half = Math.floor(factors.length / 2);
   const middle = factors.length % 2 ? factors[half] : (factors[half - 1] + factors[half]) / 2;
   const hits = judgements.filter(Boolean).length;
-  const covered = judgements.length ? `${count(hits)} of ${counted(judgements.length, "run")} lay within their 80 % interval (${percent(hits / judgements.length)}).` : "No interval can be checked yet.";
+  const covered = judgements.length ? `${count(hits)} of ${counted(judgements.length, "run")} lay within ${judgements.length === 1 ? "its" : "their"} 80 % interval (${percent(hits / judgements.length)}).` : "No interval can be checked yet.";
   return covered + (factors.length ? ` Finished runs were off by a factor of ${middle.toPrecision(3)} (median).` : "");
 };
 
