@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from lynceus.problem.problem import Problem
 from lynceus.trial.incumbents import Incumbent, IncumbentTrail
+from lynceus.trial.nan_equality import NanEquality
 from lynceus.trial.outcome import End, Observations
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressPoint:
+@dataclass(frozen=True, slots=True, eq=False)
+class ProgressPoint(NanEquality):
     """A study after one settled trial."""
 
     number: int
