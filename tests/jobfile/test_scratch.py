@@ -31,7 +31,7 @@ def notes(folder: Path, run: str, trial: str, more: str = "") -> list[str]:
     [
         ("{scratch: dir}", "job.yaml:6: trial.scratch: got 'dir'; known are none, env, cwd."),
         ("{scratch: true}", "job.yaml:6: trial.scratch: got true; known are none, env, cwd."),
-        ("{scratch: cwd, copy: train.py}", "job.yaml:6: trial.copy: got 'train.py'; expected a list."),
+        ("{scratch: cwd, copy: train.py}", "job.yaml:6: trial.copy: got 'train.py'; expected a list: ['train.py']."),
         ("{scratch: cwd, copy: [7]}", "job.yaml:6: trial.copy.0: got 7; write a path or a pattern such as 'data/*.csv'."),
         ("{scratch: cwd, link: ['']}", "job.yaml:6: trial.link.0: got ''; write a path or a pattern"),
         ("{scratch: cwd, copy: [train.py, a/../../b]}", "job.yaml:6: trial.copy.1: got 'a/../../b'; files are brought in from"),
