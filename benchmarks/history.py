@@ -84,13 +84,12 @@ def main() -> None:
     parser.add_argument("--jobs", choices=("scout", "multicloud", "c3o_single"), default="scout")
     parser.add_argument("--history", choices=KINDS, default="relatives")
     parser.add_argument("--seeds", type=int, default=10)
-    for name in ("share", "least", "chance"):
-        parser.add_argument(
-            f"--{name}", type=float, default=getattr(FromHistory, name), help="of the part from-history"
-        )
+    for name in ("share", "patience", "least", "chance"):
+        given = getattr(FromHistory, name)
+        parser.add_argument(f"--{name}", type=type(given), default=given, help="of the part from-history")
     options = parser.parse_args()
     plain = preset("lynceus")
-    limits = {name: getattr(options, name) for name in ("share", "least", "chance")}
+    limits = {name: getattr(options, name) for name in ("share", "patience", "least", "chance")}
     learning = replace(plain, choose=FromHistory(plain.choose, **limits))
     without, informed, ratios = [], [], {}
     for name, names in histories(options.jobs, options.history).items():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lynceus.executors.table import Measurements, SimulatedClock, TableExecutor
 from lynceus.models.state import State
-from lynceus.policy.informed import FromHistory, can_learn, informed, other_usd, suggestion, vain_usd
+from lynceus.policy.informed import FromHistory, can_learn, informed, other_usd, suggestion, vain_charges
 from lynceus.policy.policy_file import compose, describe
 from lynceus.policy.presets import preset
 from lynceus.problem.budget import Budget
@@ -82,9 +82,17 @@ def test_the_more_past_jobs_the_likelier_a_suggestion_must_be() -> None:
         study = Study(problem, replace(plain, choose=FromHistory(plain.choose, chance=min(chance, 1.0))))
         study.ask()
         assert (study.record.open_runs[0].order.plan.purpose is Purpose.HISTORY) is suggests
-    alone = Study(problem_with(past(truth)), replace(plain, choose=FromHistory(plain.choose, chance=1.0)))
-    alone.ask()
-    assert alone.record.open_runs[0].order.plan.purpose is Purpose.HISTORY
+
+
+def test_a_single_past_job_needs_a_third_of_the_chance() -> None:
+    problem, plain = problem_with(past(seconds_with(100.0))), preset("lynceus")
+    plan = suggestion(State.present(problem, ()), seed=0)
+    assert plan is not None
+    for chance, suggests in ((2.9 * plan.score, True), (3.1 * plan.score, False)):
+        assert chance <= 1.0
+        study = Study(problem, replace(plain, choose=FromHistory(plain.choose, chance=chance)))
+        study.ask()
+        assert (study.record.open_runs[0].order.plan.purpose is Purpose.HISTORY) is suggests
 
 
 def test_a_suggestion_says_what_it_is_worth() -> None:
@@ -110,23 +118,25 @@ def test_a_metric_is_suggested_where_it_was_best() -> None:
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.integers(0, 10_000), st.floats(0.0, 2.0))
-def test_vain_suggestions_never_cost_more_than_their_share(seed: int, share: float) -> None:
+@given(st.integers(0, 10_000), st.floats(0.0, 2.0), st.integers(0, 3))
+def test_vain_suggestions_never_cost_more_than_their_share(seed: int, share: float, patience: int) -> None:
     """Whatever the past says: from its second suggestion on, its vain runs, with what the next is expected to cost, are at most `share` of
-    all others."""
+    all others, and less with every further vain one."""
     random = np.random.default_rng(seed)
     lie = past(seconds_with(100.0) * np.exp(random.normal(0, 0.4, len(SPACE))) * np.where(MEMORY > 8, 6.0, 1.0))
     plain = preset("lynceus")
     study = searched(
         problem_with(lie),
         seconds_with(100.0),
-        replace(plain, choose=FromHistory(plain.choose, share=share)),
+        replace(plain, choose=FromHistory(plain.choose, share=share, patience=patience)),
     )
     seen = study.observations
     suggested = [place for place, one in enumerate(seen) if one.order.plan.purpose is Purpose.HISTORY]
     for place in suggested[1:]:
         before = State.present(study.problem, seen[:place])
-        assert vain_usd(before) + seen[place].order.plan.usd <= share * other_usd(before) + 1e-12
+        vain = vain_charges(before)
+        most = share * other_usd(before) / 2 ** max(len(vain) - patience, 0)
+        assert sum(vain) + seen[place].order.plan.usd <= most + 1e-12
 
 
 @pytest.mark.parametrize(("second_s", "vain"), [(99.0, True), (94.0, False), (101.0, True)])
@@ -135,7 +145,25 @@ def test_a_suggestion_that_hardly_improves_on_the_best_was_vain(second_s: float,
     for number, seconds in enumerate((100.0, second_s)):
         order = Order(number, number, 1e4, 1.0, Plan(number, why="", purpose=Purpose.HISTORY))
         seen.append(Observation(order, Outcome(End.FINISHED, seconds, 0.25), TrainingTarget(seconds)))
-    assert vain_usd(State.present(problem, tuple(seen))) == (0.25 if vain else 0.0)
+    assert vain_charges(State.present(problem, tuple(seen))) == ([0.25] if vain else [])
+
+
+def test_what_is_reserved_for_an_open_suggestion_counts_as_vain() -> None:
+    problem = problem_with(objective="time")
+    order = Order(0, 0, 1e4, 1.5, Plan(0, why="", purpose=Purpose.HISTORY))
+    assert vain_charges(State.present(problem, (), (order,))) == [1.5]
+
+
+def test_a_past_that_disappoints_suggests_less() -> None:
+    """Not only the money of its vain suggestions counts, but how many there were."""
+    plain, random = preset("lynceus"), np.random.default_rng(3)
+    lie = past(seconds_with(100.0) * np.exp(random.normal(0, 0.4, len(SPACE))) * np.where(MEMORY > 8, 6.0, 1.0))
+    counts = []
+    for patience in (20, 0):
+        chooser = FromHistory(plain.choose, patience=patience, chance=0.0)
+        study = searched(problem_with(lie), seconds_with(100.0), replace(plain, choose=chooser))
+        counts.append(len(vain_charges(State.present(study.problem, study.observations))))
+    assert counts[0] > counts[1]
 
 
 @pytest.mark.parametrize("how", ["inverted", "shuffled"])

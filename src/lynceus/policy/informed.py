@@ -2,7 +2,7 @@
 
 What the past may cost is bounded by construction. The other chooser never sees the past; a suggestion must be likely enough to be near the
 best; and from the second one on, those that were vain, with what the next is expected to cost, take at most `share` times the money of the
-other chooser's runs (`FromHistory`).
+other chooser's runs, and less with every further vain one (`FromHistory`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _NEAR = 1.1
 """A run within 10 % of the best is what the past is asked for."""
 _PROGRESS = 0.05
 """A suggestion that improves on the best by a smaller share was vain."""
+_OF_A_SINGLE_JOB = 1 / 3
+"""The share of `chance` that a single past job must reach."""
 _STEEP = 2
 """While no run has kept the limits, a row counts (best / its value)^2: one that is good under several hypotheses beats a gamble."""
 
@@ -48,21 +50,25 @@ class FromHistory:
     """The search without a history."""
     share: float = 1.0
     """Dollars for vain suggestions of the past, the next one included, per dollar of the other chooser's runs. The first is free."""
+    patience: int = 2
+    """So many suggestions may be vain before every further one halves the share: a past that helps seldom needs a third one."""
     least: float = 0.25
     """Below this weight the past suggests nothing."""
     chance: float = 0.15
     """With n past jobs, a suggestion must be within 10 % of the best with a probability of (1 − 1/n) · chance, the weight of the past
-    included: the more jobs there are, the more easily one of them fits the runs so far by accident."""
+    included, and with a single one of chance/3: the more jobs there are, the more easily one of them fits the runs so far by accident."""
 
     def __post_init__(self) -> None:
-        if not (self.share >= 0 and 0 <= self.least <= 1 and 0 <= self.chance <= 1):
+        if not (self.share >= 0 and self.patience >= 0 and 0 <= self.least <= 1 and 0 <= self.chance <= 1):
             raise ValueError(
-                f"share {self.share} must not be negative; least {self.least} and chance {self.chance} must lie in [0, 1]"
+                f"share {self.share} and patience {self.patience} must not be negative; least {self.least} and chance {self.chance} "
+                "must lie in [0, 1]"
             )
 
     def __call__(self, state: State, surrogate: Surrogate | None, seed: int) -> Plan | None:
         """The past's suggestion if it may run, else the other chooser's plan."""
-        left_usd = self.share * other_usd(state) - vain_usd(state)
+        vain = vain_charges(state)
+        left_usd = self.share * 0.5 ** max(len(vain) - self.patience, 0) * other_usd(state) - sum(vain)
         if left_usd >= 0 and len(state.rows) <= _MOST_RUNS:
             plan = suggestion(state, seed, self.least)
             payable = plan is not None and (plan.usd <= left_usd or not _has_suggested(state))
@@ -72,7 +78,7 @@ class FromHistory:
 
     def _likely_enough(self, state: State, plan: Plan) -> bool:
         """Where there is a suggestion, there is at least one past job."""
-        return plan.score >= self.chance * (1.0 - 1.0 / len(usable_history(state.problem)))
+        return plan.score >= self.chance * max(1.0 - 1.0 / len(usable_history(state.problem)), _OF_A_SINGLE_JOB)
 
 
 def _has_suggested(state: State) -> bool:
@@ -80,9 +86,9 @@ def _has_suggested(state: State) -> bool:
     return any(one.plan.purpose is Purpose.HISTORY for one in orders)
 
 
-def vain_usd(state: State) -> float:
-    """What was charged for suggestions of the past that did not improve on the best of their time by 5 %."""
-    best, total = math.inf, 0.0
+def vain_charges(state: State) -> list[float]:
+    """What was charged for each suggestion of the past that did not improve on the best of its time by 5 %, or is reserved for it."""
+    best, found = math.inf, []
     for seen in state.observations:
         outcome = seen.outcome
         value = (
@@ -92,9 +98,9 @@ def vain_usd(state: State) -> float:
         )
         enough = best if math.isinf(best) else best - _PROGRESS * abs(best)
         if seen.order.plan.purpose is Purpose.HISTORY and not (value is not None and value < enough):
-            total += outcome.charged_usd
+            found.append(outcome.charged_usd)
         best = min(best, math.inf if value is None else value)
-    return total + sum(one.reserved_usd for one in state.pending if one.plan.purpose is Purpose.HISTORY)
+    return found + [one.reserved_usd for one in state.pending if one.plan.purpose is Purpose.HISTORY]
 
 
 def other_usd(state: State) -> float:
