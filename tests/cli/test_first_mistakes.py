@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -89,3 +90,25 @@ def test_an_executor_whose_package_is_missing_gets_a_note_before_the_run(lynceus
     assert "note: executor: Trials on Ray need an optional package: pip install" in out
     (here / "job.yaml").write_text(JOB)
     assert "optional package" not in lynceus("check", "job.yaml")[1]
+
+
+@pytest.mark.parametrize("command", [("exec", "nightly"), ("record", "nightly", "--runtime", "3s"), ("best", "toy")])
+def test_the_size_of_an_input_needs_its_unit_everywhere(lynceus, here: Path, command: tuple[str, ...]) -> None:
+    (here / "job.yaml").write_text(JOB + "input: {size: 40 MB}\n")
+    lynceus("run", "job.yaml", "-y")
+    lynceus("adopt", "nightly", "--from", "job.yaml")
+    code, _, err = lynceus(*command, "--input", "50")
+    said = "size is '50', its unit is missing; write '50 MB', or '50 B' if it is bytes."
+    assert (code, said in err, err.count("\n")) == (2, True, 1), err
+    assert json.loads(lynceus("job", "nightly", "-o", "json")[1])["runs"] == []
+    assert "unit" not in lynceus(*command, "--input", "50 MB")[2]
+
+
+def test_a_number_without_a_unit_is_no_size_in_a_job_file(lynceus, here: Path) -> None:
+    (here / "job.yaml").write_text(JOB + "input:\n  size: 50\n")
+    code, _, err = lynceus("check", "job.yaml")
+    line = len(JOB.splitlines()) + 2
+    assert (code, f"job.yaml:{line}: input.size: size is '50', its unit is missing" in err) == (2, True), err
+    assert err.endswith("See docs/input-size.md\n")
+    (here / "job.yaml").write_text(JOB + "input: {size: 50000000}\n")
+    assert lynceus("check", "job.yaml")[0] == 0

@@ -14,7 +14,15 @@ from lynceus.problem.job_input import JobInput
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("120 GB", 120e9), ("120GB", 120e9), ("2 GiB", 2 * 2**30), ("1.5TB", 1.5e12), ("4096", 4096.0), (4096, 4096.0)],
+    [
+        ("120 GB", 120e9),
+        ("120GB", 120e9),
+        ("2 GiB", 2 * 2**30),
+        ("1.5TB", 1.5e12),
+        ("4096 B", 4096.0),
+        ("40960", 40960.0),
+        (4096, 4096.0),
+    ],
 )
 def test_gb_is_a_thousand_million_bytes_and_gib_two_to_the_thirty(text: object, size: float) -> None:
     assert JobInput.read(text).numbers == {"size": size}
@@ -33,6 +41,8 @@ def test_several_numbers_and_names() -> None:
     [
         ("120 Gb", "size is '120 Gb'; give an amount such as 120 GB"),
         ("-3 GB", "size is '-3 GB'"),
+        ("50", "size is '50', its unit is missing; write '50 MB', or '50 B' if it is bytes."),
+        ("files=7,size=1.5", "size is '1.5', its unit is missing"),
         ("0", "size is '0'"),
         ("size=many", "size is 'many'"),
         ({}, "write {size: 120 GB}"),

@@ -18,6 +18,7 @@ from lynceus.jobfile.yaml.document import Document
 from lynceus.jobfile.yaml.lines import Tree
 from lynceus.prices.machines import Machines
 from lynceus.problem.history import PastJob
+from lynceus.problem.job_input import SIZE, check_unit
 from lynceus.trial.text import is_text
 
 _NO_COMMAND_0_1 = "echo 'This study has no command: programs ask for its trials and tell how they went.' >&2; exit 1"
@@ -54,6 +55,10 @@ class Job:
         if not is_text(str(folder)):
             raise InputError(f"{document.name}: the name of its folder is not UTF-8 text: {str(folder)!a}; rename it.")
         job = cls(document.check(JobFile, page_of_field), document, folder)
+        size = (job.spec.input or {}).get(SIZE) and document.tree.value["input"][SIZE]
+        if isinstance(size, int | float):  # texts are checked where they are read
+            with explained_in(page_of_field(("input",))):
+                check_unit(size, str(size), document.at("input", SIZE))
         with explained_in(page_of_field(("run",))):
             if not job.has_command:
                 raise InputError(

@@ -16,6 +16,8 @@ SIZE = "size"
 HOW_TO_WRITE = "write {size: 120 GB}, or several numbers such as {size: 120 GB, files: 4000}."
 _MOST_FIELDS, _LONGEST = 16, 200
 _SAME = 0.02
+_BARE = 10_000.0
+"""A size below it that is written without a unit is one whose unit was forgotten: no job reads so few bytes."""
 _SMALLEST, _LARGEST = 1e-9, 1e30
 """Numbers beyond these are mistakes, and no model could compute with them."""
 
@@ -94,6 +96,21 @@ class JobInput:
         return ", ".join(_shown(name, value) for name, value in ordered) or "no input"
 
 
+def check_unit(number: float | None, text: str, where: str) -> None:
+    """Refuse a size that was meant in another unit than bytes; `text` is what the user wrote.
+
+    >>> check_unit(50.0, "50", "--input")
+    Traceback (most recent call last):
+        ...
+    lynceus.errors.InputError: --input: size is '50', its unit is missing; write '50 MB', or '50 B' if it is bytes.
+    """
+    bare = text.strip()
+    if number is not None and 0 < number < _BARE and not bare[-1:].isalpha():
+        raise InputError(
+            f"{where}: size is {bare!r}, its unit is missing; write '{bare} MB', or '{bare} B' if it is bytes."
+        )
+
+
 def _name(name: object, where: str) -> str:
     if not isinstance(name, str) or not name.isidentifier():
         raise InputError(f"{where}: {name!r} is no name; use letters, digits and _, as in {{size: 120 GB}}.")
@@ -104,6 +121,8 @@ def _value(name: str, value: object, where: str) -> float | str:
     """A number above 0, perhaps with a unit of bytes; or a name."""
     if isinstance(value, str):
         number = parse_quantity(value)
+        if name == SIZE:
+            check_unit(number, value, where)
         if number is None and name != SIZE and 0 < len(value) <= _LONGEST and value.isprintable():
             return value
     else:

@@ -21,8 +21,8 @@ _MONEY = re.compile(
     rf"(?:\$\s*|USD\s*)?((?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d*)?)|{_NUMBER})(?:\s*(?:\$|USD|dollars?))?",
     re.IGNORECASE | re.ASCII,
 )
-_BYTES = re.compile(rf"\s*([+-]?(?i:{_NUMBER}))\s*(?:([KMGTkmgt])([iI]?)B|([kmgt])(i?)b)\s*", re.ASCII)
-"""`MB`, `MiB` or carelessly `mb`; not `Mb`, which means megabits."""
+_BYTES = re.compile(rf"\s*([+-]?(?i:{_NUMBER}))\s*(?:([KMGTkmgt])([iI]?)B|([kmgt])(i?)b|B)\s*", re.ASCII)
+"""`B`, `MB`, `MiB` or carelessly `mb`; not `Mb` or `b`, which mean bits."""
 _OTHER_CURRENCY = re.compile(r"[€£¥]|\b(?:EUR|GBP|JPY|CNY|CHF|cents?)\b", re.IGNORECASE)
 
 
@@ -74,12 +74,12 @@ def parse_money(value: object, where: str = "An amount of money") -> float:
 def parse_quantity(text: str) -> float | None:
     """A number, which may be an amount of bytes such as `4.3MB` (powers of 1000) or `2 MiB` (powers of 1024); None when it is neither.
 
-    >>> parse_quantity("0.85"), parse_quantity("4.3MB"), parse_quantity("2 MiB"), parse_quantity("many"), parse_quantity("3 Mb")
-    (0.85, 4300000.0, 2097152.0, None, None)
+    >>> parse_quantity("0.85"), parse_quantity("4.3MB"), parse_quantity("2 MiB"), parse_quantity("many"), parse_quantity("3 B")
+    (0.85, 4300000.0, 2097152.0, None, 3.0)
     """
     if (matched := _BYTES.fullmatch(text)) is not None:
         prefix, binary = matched[2] or matched[4], matched[3] or matched[5]
-        factor = (1024.0 if binary else 1000.0) ** ("KMGT".index(prefix.upper()) + 1)
+        factor = 1.0 if prefix is None else (1024.0 if binary else 1000.0) ** ("KMGT".index(prefix.upper()) + 1)
         return float(f"{float(matched[1]) * factor:.15g}")
     try:
         return float(text)
