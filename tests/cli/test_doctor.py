@@ -64,6 +64,25 @@ def test_a_missing_extra_is_absent_and_has_its_command(monkeypatch: pytest.Monke
     assert web.advice == "pip install 'lynceus-opt[web]'"
 
 
+def test_programs_that_executors_use_are_looked_for(lynceus, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(here))
+    found = findings(lynceus("doctor", "-o", "json")[1])
+    skypilot, slurm = found["executor skypilot"], found["executor slurm"]
+    assert (skypilot["state"], "SkyPilot was not found: install it in .venv-skypilot" in skypilot["advice"]) == (
+        "absent",
+        True,
+    )
+    assert (slurm["state"], slurm["advice"].startswith("sbatch, squeue, scontrol, scancel not found: ")) == (
+        "absent",
+        True,
+    )
+    for name in ("sky", "python", "sbatch", "squeue", "scontrol", "scancel"):
+        (here / name).write_text("#!/bin/sh\n")
+        (here / name).chmod(0o755)
+    found = findings(lynceus("doctor", "-o", "json")[1])
+    assert {found[f"executor {name}"]["state"] for name in ("skypilot", "slurm")} == {"ok"}
+
+
 def test_sqlite_on_a_network_file_system_is_warned_of(lynceus, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_system, "network_file_system", lambda file: "nfs4")
     with pytest.warns(UserWarning, match=r"lies on a network file system \(nfs4\), where SQLite's locks may fail"):

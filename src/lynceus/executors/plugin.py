@@ -52,3 +52,5 @@ class Plugin:
     """One line for `lynceus plugins`."""
     require: Callable[[], None] | None = None
     """Raises `MissingExtraError` if an optional package is missing; `lynceus plugins` shows that sentence."""
+    look_for: Callable[[], str] | None = None
+    """Says what it needs on this machine, unless the job file names another, and does not find; empty if all is there."""

@@ -35,6 +35,8 @@ class InstalledPlugin:
     about: str = ""
     problem: str = ""
     """Why it cannot be used, in a sentence; empty if it can."""
+    not_found: str = ""
+    """What it needs on this machine, unless the job file names another, and does not find; empty if all is there."""
 
 
 def executor_plugin(name: str) -> Plugin:
@@ -64,7 +66,8 @@ def executor_plugins() -> list[InstalledPlugin]:
             plugin = _load(target)
             if plugin.require is not None:
                 plugin.require()
-            found.append(InstalledPlugin(name, package, version, about=plugin.about))
+            not_found = "" if plugin.look_for is None else plugin.look_for()
+            found.append(InstalledPlugin(name, package, version, about=plugin.about, not_found=not_found))
         except Exception as error:
             found.append(InstalledPlugin(name, package, version, problem=_sentence(error)))
     return found

@@ -154,6 +154,8 @@ def _executors() -> Iterator[Finding]:
     for one in executor_plugins():
         if one.problem:
             yield Finding(f"executor {one.name}", "absent", one.problem)
+        elif one.not_found:
+            yield Finding(f"executor {one.name}", "absent", one.about, one.not_found)
         else:
             yield Finding(f"executor {one.name}", "ok", one.about)
 

@@ -65,6 +65,13 @@ def python_of(options: SkyPilotOptions, folder: Path) -> Path:
     return Path(program).parent / "python" if program else candidates[-1]
 
 
+def not_found() -> str:
+    """What to do where SkyPilot is in none of the places in which it is looked for when the job file names none; else empty."""
+    if python_of(SkyPilotOptions(), Path.cwd()).exists():
+        return ""
+    return "SkyPilot was not found: install it in .venv-skypilot here, put sky on the PATH, or give executor.python"
+
+
 def check_options(options: SkyPilotOptions, space: Space) -> None:
     """Raise `InputError` for `${name}` that is not a column, and for fields that Lynceus sets."""
     for name in options.task:

@@ -206,14 +206,26 @@ class SlurmExecutor:
 
 
 def _make(context: ExecutorContext, options: SlurmOptions) -> SlurmExecutor:
-    missing = [tool for tool in ("sbatch", "squeue", "scontrol", "scancel") if shutil.which(tool) is None]
-    if missing:
+    if missing := _missing_tools():
         raise InputError(
             f"executor: {missing[0]!r} is not installed here; run Lynceus on a machine that can submit jobs to Slurm."
         )
     return SlurmExecutor(context, options)
 
 
+def _missing_tools() -> list[str]:
+    return [tool for tool in ("sbatch", "squeue", "scontrol", "scancel") if shutil.which(tool) is None]
+
+
+def _not_found() -> str:
+    missing = _missing_tools()
+    return f"{', '.join(missing)} not found: run Lynceus on a machine that can submit jobs to Slurm" if missing else ""
+
+
 PLUGIN = Plugin(
-    _make, SlurmOptions, check_options, about="jobs of a Slurm cluster, with run directories on a shared disk"
+    _make,
+    SlurmOptions,
+    check_options,
+    about="jobs of a Slurm cluster, with run directories on a shared disk",
+    look_for=_not_found,
 )
