@@ -50,16 +50,18 @@ def test_what_should_be_a_list_or_a_mapping_is_written_out(
     assert (code, said in err) == (2, True), err
 
 
-def test_check_names_history_that_is_not_there(lynceus, here: Path) -> None:
+@pytest.mark.parametrize("command", ["check", "plan"])
+def test_history_that_is_not_there_is_named(lynceus, here: Path, command: str) -> None:
     lynceus("run", "job.yaml", "-y")
     past = "history: [tou, toy, {file: nothere.csv}]\n"
     (here / "next.yaml").write_text(JOB.replace("name: toy", "name: next") + past)
-    code, out, _ = lynceus("check", "next.yaml")
+    code, out, _ = lynceus(command, "next.yaml")
     said = " ".join(out.split())
     assert code == 0
     assert "history: there is no study 'tou' in the storage, so it will not be used. Did you mean 'toy'?" in said
     assert "history: there is no file 'nothere.csv'; it will not be used." in said
     assert said.count("history: ") == 2
+    assert len(json.loads(lynceus(command, "next.yaml", "-o", "json")[1])["notes"]) == 2
 
 
 def test_init_without_a_terminal_says_which_options_answer(lynceus, here: Path, monkeypatch) -> None:

@@ -26,7 +26,7 @@ def check(
     from lynceus.jobfile.checks import check_objective
     from lynceus.jobfile.json_schema import job_schema
     from lynceus.jobfile.prepared_study import prepare_file
-    from lynceus.library.history import missing_history
+    from lynceus.library.history import notes_of
     from lynceus.library.job_budgets import job_budgets
 
     if schema:
@@ -37,7 +37,7 @@ def check(
     check_file_given(file, "check", storage)
     prepared = prepare_file(file)
     check_objective(prepared.job)
-    notes = [*prepared.notes, *missing_history(prepared.job, storage)]
+    notes = notes_of(prepared, storage)
     space, shared = prepared.problem.space, job_budgets(prepared.job, storage)
     if output is Output.JSON:
         facts = {"file": str(file), "name": prepared.job.name, "configurations": len(space), "notes": notes}

@@ -31,22 +31,25 @@ def plan(
     from lynceus.analysis.shared_budgets import SharedBudgetUse
     from lynceus.jobfile.checks import check_objective
     from lynceus.jobfile.prepared_study import prepare_file
+    from lynceus.library.history import notes_of
     from lynceus.library.job_budgets import job_budgets
 
     check_file_given(file, "plan", storage)
     prepared = prepare_file(file, policy)
     check_objective(prepared.job)
     width = parallel or prepared.parallel
-    shared = job_budgets(prepared.job, storage)
+    shared, notes = job_budgets(prepared.job, storage), notes_of(prepared, storage)
     if output is Output.JSON:
         found = forecast(prepared.problem, prepared.policy, parallel=width)
-        facts = {"name": prepared.job.name, "policy": prepared.policy.name, "forecast": found}
+        facts = {"name": prepared.job.name, "policy": prepared.policy.name, "forecast": found, "notes": notes}
         print_json(facts | {"shared_budgets": [SharedBudgetUse.of(one) for one in shared]})
     else:
-        console().print(plan_text(prepared, width, shared))
+        console().print(plan_text(prepared, width, shared, notes))
 
 
-def plan_text(prepared: PreparedStudy, parallel: int, shared: Sequence[SharedBudget] = ()) -> RenderableType:
+def plan_text(
+    prepared: PreparedStudy, parallel: int, shared: Sequence[SharedBudget], notes: Sequence[str]
+) -> RenderableType:
     """The plan as a table with notes."""
     from rich.console import Group
 
@@ -58,8 +61,7 @@ def plan_text(prepared: PreparedStudy, parallel: int, shared: Sequence[SharedBud
     budgets = [("shared", str(one)) for one in shared]
     for name, text in [*_problem_facts(prepared, parallel), *budgets, *_cost_facts(found)]:
         table.add_row(name, safe(text))
-    notes = [*prepared.notes, *([found.warning] if found.warning else [])]
-    notes += budget_notes(shared, found.worst_spend_usd)
+    notes = [*notes, *([found.warning] if found.warning else []), *budget_notes(shared, found.worst_spend_usd)]
     return Group(f"[bold]{safe(prepared.job.name)}[/]", table, *(f"[yellow]note:[/] {safe(note)}" for note in notes))
 
 

@@ -49,7 +49,7 @@ def retune(
     check_startable(one.prepared.job)
     width = parallel or one.prepared.parallel
     if output is Output.TABLE:
-        console().print(plan_text(one.prepared, width, one.study.journal.shared_budgets()))
+        console().print(plan_text(one.prepared, width, one.study.journal.shared_budgets(), one.prepared.notes))
     if not yes and not typer.confirm("Search?", default=True, err=True):
         raise typer.Exit(0)
     try:

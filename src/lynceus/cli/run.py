@@ -49,6 +49,7 @@ def run(
     from lynceus.cli.plan import plan_text
     from lynceus.jobfile.checks import check_startable
     from lynceus.jobfile.prepared_study import prepare_file
+    from lynceus.library.history import notes_of
     from lynceus.library.job_budgets import job_budgets
     from lynceus.library.open_study import refuse_edits
 
@@ -58,7 +59,8 @@ def run(
     refuse_edits(prepared.job, storage)  # before a plan that nobody can follow
     width = parallel or prepared.parallel
     if output is Output.TABLE:
-        console().print(plan_text(prepared, width, job_budgets(prepared.job, storage)))
+        shared, notes = job_budgets(prepared.job, storage), notes_of(prepared, storage)
+        console().print(plan_text(prepared, width, shared, notes))
     if not yes:
         _confirm(output)
     _search(prepared, storage, policy, seed, width, output, metrics, detach=detach)

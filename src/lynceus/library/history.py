@@ -75,11 +75,16 @@ def with_history(prepared: PreparedStudy, storage: Storage) -> tuple[PreparedStu
     return replace(prepared, job=job, problem=problem, policy=_policy(prepared, problem, notes)), tuple(notes)
 
 
-def missing_history(job: Job, storage: str | None) -> list[str]:
+def notes_of(prepared: PreparedStudy, storage: str | None) -> list[str]:
+    """Sentences about what may be unintended in a job, also about its history in the storage."""
+    return [*prepared.notes, *_missing_history(prepared.job, storage)]
+
+
+def _missing_history(job: Job, storage: str | None) -> list[str]:
     """Notes about studies of this storage and files that the job names as its history and that do not exist; where there is no storage yet,
-    nothing is said of studies."""
+    nothing is said of studies. A study that began has read its history."""
     wanted = job.spec.history
-    if wanted is None or wanted == "auto":
+    if wanted is None or wanted == "auto" or job.past is not None:
         return []
     names: list[str] | None = None
     url = storage_url(storage, job)
@@ -87,6 +92,8 @@ def missing_history(job: Job, storage: str | None) -> list[str]:
     if file is None or Path(file).exists():
         with suppress(InputError), Storage(url, create=False) as opened:
             names = [record.name for record in opened.studies()]
+    if names is not None and job.name in names:
+        return []
     notes = []
     for section in wanted:
         if section.file is not None and not (job.folder / section.file).exists():
