@@ -78,6 +78,7 @@ def test_any_bytes_in_a_file_are_answered(data: bytes, tmp_path_factory: pytest.
 def test_large_and_endless_files_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "huge.yaml").open("wb") as file:
+        file.write(b"#" * (2 << 20))
         file.truncate(10 << 30)  # sparse: it takes no room
     for path, said in (
         ("pipe", "this is a pipe"),

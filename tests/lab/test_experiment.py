@@ -159,7 +159,7 @@ def test_options_change_the_job(job):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("random+timeouts", "rondom", "there is no 'rondom'; choose one of lynceus"),
+        ("random+timeouts", "rondom", "there is no 'rondom'. Did you mean 'random'?"),
         ("baseline: plain", "baseline: plane", "baseline: there is no policy 'plane' in this experiment; did you mean"),
         ("of: plain", "of: plan", "there is no policy 'plan' in this experiment; did you mean 'plain'?"),
         ("level: 1,", "level: 1, variant: x,", "there is no variant 'x' in this experiment"),

@@ -156,7 +156,7 @@ def test_no_option_is_ignored_silently(name: str) -> None:
 
 def test_unknown_names_and_negative_depths_are_errors() -> None:
     with pytest.raises(
-        InputError, match=r"policy: there is no 'lynx'; choose one of lynceus, .*, or give a policy file\."
+        InputError, match=r"policy: there is no 'lynx'\. .*List them with: lynceus policies; or give a policy file\."
     ):
         preset("lynx")
     with pytest.raises(InputError, match="lookahead: got -1; give the number of runs to look ahead, 0 or more"):

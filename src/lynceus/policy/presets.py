@@ -37,7 +37,7 @@ def preset(name: str, lookahead: int | None = None, timeout: str | Timeout | Non
     if name not in known:
         hint = did_you_mean(name, known)
         raise InputError(
-            f"policy: there is no {name!r}; choose one of {', '.join(known)}, or give a policy file.{hint}"
+            f"policy: there is no {name!r}.{hint} List them with: lynceus policies; or give a policy file."
         )
     if lookahead is not None and lookahead < 0:
         raise InputError(f"lookahead: got {lookahead}; give the number of runs to look ahead, 0 or more.")

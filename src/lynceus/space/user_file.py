@@ -11,6 +11,15 @@ MOST_BYTES = 64 << 20
 MOST_LINES = 1_000_000
 
 
+class TooLargeError(InputError):
+    """A file is larger than what is read whole."""
+
+    def __init__(self, path: str | Path, most_bytes: int, data: bytes) -> None:
+        super().__init__(f"{path}: the file has more than {most_bytes:,} bytes; give a smaller one.")
+        self.data = data
+        """Its first bytes."""
+
+
 def read_file(path: str | Path, most_bytes: int = MOST_BYTES) -> bytes:
     """The bytes of a file; raises `OSError` when it cannot be read, `InputError` when it is no file to read whole."""
     if "\0" in str(path):
@@ -24,7 +33,7 @@ def read_file(path: str | Path, most_bytes: int = MOST_BYTES) -> bytes:
             raise InputError(f"{path}: this is a pipe, a device or a socket; give the path of a regular file.")
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
-        raise InputError(f"{path}: the file has more than {most_bytes:,} bytes; give a smaller one.")
+        raise TooLargeError(path, most_bytes, data)
     return data
 
 

@@ -111,7 +111,37 @@ def test_a_good_document_is_read(tmp_path):
             "name: echo now: then",
             "job.yaml:1: invalid YAML: a string that contains ': ' looks like a field; put quotes around it.",
         ),
-        ("name: [a", "job.yaml:1: invalid YAML: expected ',' or ']', but got '<stream end>'."),
+        (
+            "name: a\nrun: [a, b\nseed: 1",
+            "job.yaml:3: invalid YAML: the list that begins with '[' on line 2 needs a ',' or ']' before ':'.",
+        ),
+        (
+            "name: [a",
+            "job.yaml:1: invalid YAML: the list that begins with '[' on line 1 needs a ',' or ']' before the end of the file.",
+        ),
+        (
+            "name: {a: 1 b: 2}",
+            "job.yaml:1: invalid YAML: the mapping that begins with '{' on line 1 needs a ',' or '}' before ':'.",
+        ),
+        (
+            "name: 'a' b",
+            "job.yaml:1: invalid YAML: 'b' follows a value that has ended; put quotes around the whole value.",
+        ),
+        (
+            "name: ['a' c]",
+            "job.yaml:1: invalid YAML: the list that begins with '[' on line 1 needs a ',' or ']' before 'c]'.",
+        ),
+        ("name: }", "job.yaml:1: invalid YAML: '}' closes nothing; remove it, or put quotes around the value."),
+        ("name: a\nseed\nspace: 1", "job.yaml:2: invalid YAML: the line has no colon; write 'seed: …'."),
+        ("name: 'ab\nspace: 1", "job.yaml:1: invalid YAML: the quotation mark ' before 'ab' is not closed."),
+        ("name: @a", "job.yaml:1: invalid YAML: a value cannot begin with @; put quotes around it."),
+        ("name: *a", "job.yaml:1: invalid YAML: a value that begins with * names another one; put quotes around it."),
+        ("name: - a", "job.yaml:1: invalid YAML: a list with '- ' begins on a line of its own; or write [a, b]."),
+        (
+            "name: > 3",
+            "job.yaml:1: invalid YAML: a value that begins with | or > continues on the next line; put quotes around it.",
+        ),
+        ("name: a\n---\nname: b", "job.yaml:2: invalid YAML: '---' begins a second document; keep one in a file."),
         (
             "name: !!python/object/apply:os.system ['true']",
             "job.yaml:1: name: got a list; expected a string.",
@@ -152,6 +182,11 @@ def test_files_that_are_not_documents(tmp_path):
     assert said(tmp_path / "none.yaml") == "/none.yaml: there is no such file; give the path of a YAML file."
     assert said(tmp_path / "latin.yaml") == "/latin.yaml:2: the file is not UTF-8 text; save it as UTF-8."
     assert said(tmp_path / "huge.yaml") == "/huge.yaml: the file has more than 1,048,576 bytes; give a smaller one."
+    for name, size in (("program", 100), ("archive", 2 << 20)):
+        (tmp_path / name).write_bytes(b"\x7fELF\0" + b"\xff" * size)
+        assert said(tmp_path / name) == f"/{name}: this is no text, but a binary file; give the path of a YAML file."
+    (tmp_path / "notepad.yaml").write_text("name: a", encoding="utf-16")
+    assert said(tmp_path / "notepad.yaml").endswith("the file is not UTF-8 text; save it as UTF-8.")
     assert said(tmp_path).endswith("this is a folder; give the path of a YAML file.")
 
 

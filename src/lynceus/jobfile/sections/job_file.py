@@ -21,6 +21,7 @@ from lynceus.jobfile.sections.space import DerivedSection, FractionSection, Para
 from lynceus.jobfile.sections.tracking import TrackingSection
 from lynceus.jobfile.sections.trial import TrialSection
 from lynceus.jobfile.sections.values import EnvName, EnvValue, Run, SecretSource, shortened, study_name
+from lynceus.jobfile.yaml.errors import FieldError
 from lynceus.problem.baseline import has_fields
 from lynceus.problem.fields import Section
 from lynceus.trial.shared_budget import LONGEST_NAME, is_payer_name
@@ -137,10 +138,11 @@ class JobFile(Section):
         if isinstance(value, dict):
             for name, advice in _FOREIGN_FIELDS.items():
                 if name in value and name not in cls.model_fields:
-                    raise ValueError(f"'{name}' is not used here; {advice}")
+                    raise FieldError(name, f"'{name}' is not used here; {advice}")
             if value.get("run") is not None and value.get("serve") is not None:
-                raise ValueError(
-                    "it has both 'run' and 'serve'; a trial is either a job or a server under load, so remove one."
+                raise FieldError(
+                    "serve",
+                    "it has both 'run' and 'serve'; a trial is either a job or a server under load, so remove one.",
                 )
             names = value.get("secrets")
             if isinstance(names, list) and all(isinstance(name, str) for name in names):
@@ -200,11 +202,12 @@ class JobFile(Section):
     @model_validator(mode="after")
     def _probe_needs_fraction(self) -> JobFile:
         if self.probe is not None and self.fraction is None:
-            raise ValueError(
-                "'probe' runs shares of the input, but no 'fraction' names the parameter that holds the share; add it."
+            raise FieldError(
+                "probe",
+                "'probe' runs shares of the input, but no 'fraction' names the parameter that holds the share; add it.",
             )
         if self.probe is not None and self.serve is not None:
-            raise ValueError("'probe' runs a job on shares of its input; a server has none, so remove it.")
+            raise FieldError("probe", "'probe' runs a job on shares of its input; a server has none, so remove it.")
         return self
 
     @property

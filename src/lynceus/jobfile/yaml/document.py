@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from lynceus.errors import InputError
 from lynceus.jobfile.yaml.errors import first_error
 from lynceus.jobfile.yaml.lines import MAX_BYTES, Path, Tree, read_tree
-from lynceus.space.user_file import read_file
+from lynceus.space.user_file import TooLargeError, read_file
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -37,6 +38,10 @@ class Document:
             raise InputError(f"{name}: this is a folder; give the path of a YAML file.") from None
         except OSError as error:
             raise InputError(f"{name}: the file cannot be read: {error.strerror}.") from None
+        except TooLargeError as error:
+            _check_text(name, error.data)
+            raise
+        _check_text(name, raw)
         try:
             text = raw.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -80,6 +85,12 @@ class Document:
             mistake = InputError(f"{self.at(*path)}: {hide_passwords(message)}")
             mistake.see = None if page is None else page(path)
             raise mistake from None
+
+
+def _check_text(name: str, data: bytes) -> None:
+    """Refuse a program, an archive or a database; a text in UTF-16, which has NUL bytes, too, is told from them by its mark."""
+    if b"\0" in data and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{name}: this is no text, but a binary file; give the path of a YAML file.")
 
 
 def read_document(path: str | pathlib.Path, model: type[M]) -> M:

@@ -6,6 +6,7 @@ import typing
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from lynceus.errors import hint, shown
 from lynceus.jobfile.yaml.lines import Path
@@ -29,9 +30,17 @@ _EXPECTED = {
 }
 
 
+class FieldError(ValueError):
+    """An error that a validator of a whole section raises about one of its fields, at whose line it is reported."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 def first_error(error: ValidationError, model: type[BaseModel], value: Any) -> tuple[Path, str]:
     """The path of the most specific error in `value` and a sentence about it."""
-    found = [(_place(detail["loc"], detail["type"], value), detail) for detail in error.errors(include_url=False)]
+    found = [(_place(_location(detail), detail["type"], value), detail) for detail in error.errors(include_url=False)]
     # A misspelt field is also a missing one; report it at its own line.
     found.sort(key=lambda pair: pair[1]["type"] == "missing" or (not pair[0] and bool(pair[1]["loc"])))
     # Of a union, the alternative that fits best fails at the deepest path.
@@ -73,6 +82,12 @@ def _example(model: type[BaseModel], path: Path, expected: list[str], given: Any
         fields = ", ".join(_known_fields(model, path))
         return f": {fields}" if fields else ""
     return ""
+
+
+def _location(detail: ErrorDetails) -> tuple[int | str, ...]:
+    """Where pydantic found it, and the field that the validator of a section names."""
+    cause = detail.get("ctx", {}).get("error")
+    return (*detail["loc"], cause.field) if isinstance(cause, FieldError) else detail["loc"]
 
 
 def _place(loc: tuple[int | str, ...], kind: str, value: Any) -> Path:

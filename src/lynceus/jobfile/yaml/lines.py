@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from lynceus.errors import InputError
+from lynceus.jobfile.yaml.reasons import reason
 from lynceus.space.column import is_storable
 
 Path = tuple[str | int, ...]
@@ -23,9 +24,6 @@ MAX_BYTES = 1 << 20
 MAX_VALUES = 20_000
 """Limit on values after aliases are expanded; a few nested aliases can expand to billions."""
 MAX_DEPTH = 64
-_NO_COLON = re.compile(r"\s*([\w.-]+)\s+[\[{\"'].*")
-_BAD_INDENTATION = ("expected <block end>, but found '<block", "expected <block end>, but found '-'")
-"""What the parser reports for a line with inconsistent indentation."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +78,8 @@ def read_tree(text: str, name: str) -> Tree:
         loader = _Loader(text)
         root = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f":{mark.line + 1}" if mark else ""
-        raise InputError(f"{name}{line}: invalid YAML: {_reason(error, text)}.") from None
+        line, why = reason(error, text)
+        raise InputError(f"{name}{'' if line is None else f':{line}'}: invalid YAML: {why}.") from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position].count("\n")
         raise InputError(
@@ -96,25 +93,6 @@ def read_tree(text: str, name: str) -> Tree:
     if root is None:
         return Tree(None, {(): 1})
     return Tree(_Converter(loader, lines, name).value(root, (), root.start_mark.line + 1, 0), lines)
-
-
-def _reason(error: yaml.MarkedYAMLError, text: str) -> str:
-    mark = error.problem_mark
-    if mark is not None and "\t" in "".join(text.splitlines()[mark.line : mark.line + 1]):
-        return "a tab is used for indentation; indent with spaces"
-    problem = str(error.problem or error.context or "it cannot be parsed").rstrip(".")
-    line = "" if mark is None else "".join(text.splitlines()[mark.line : mark.line + 1])
-    if problem == "mapping values are not allowed here" and mark is not None and ": " in line[: mark.column]:
-        return "a string that contains ': ' looks like a field; put quotes around it"
-    before = "" if mark is None or mark.line == 0 else text.splitlines()[mark.line - 1]
-    if (
-        problem == "mapping values are not allowed here"
-        and (field := _NO_COLON.fullmatch(before.split(" #")[0])) is not None
-    ):
-        return f"the line before has no colon; write '{field[1]}: …'"
-    if problem == "mapping values are not allowed here" or problem.startswith(_BAD_INDENTATION):
-        return "the indentation differs from the lines before; align all fields of a section"
-    return problem
 
 
 @dataclass
