@@ -13,8 +13,10 @@ from lynceus.analysis.documents.insight import explanation_document, insight_doc
 from lynceus.analysis.infeasibility import Cause, Infeasibility, LimitFacts, LimitValue, infeasibility
 from lynceus.analysis.infeasibility_text import advice
 from lynceus.analysis.study_context import StudyContext
+from lynceus.analysis.whatif import with_deadline
 from lynceus.policy.timeouts.at_most import AtMost
 from lynceus.policy.timeouts.timeout import Timeout
+from lynceus.problem.objective import Constraint
 from lynceus.study.study import Study
 from lynceus.trial.trial import Trial
 
@@ -176,3 +178,31 @@ def test_documents_say_which_limit_fails_and_nothing_when_there_is_an_answer(
     study.resume(constraints=["bytes <= 4.3MB"])
     study.optimize(run)
     assert document(StudyContext(study))["infeasible"] is None
+
+
+def test_advice_about_another_deadline_brings_it_along() -> None:
+    study = study_of("runtime <= 60s", "bytes <= 4.1MB", budget="$20")
+    study.optimize(run)
+    for deadline_s, options in ((11.0, ["--constraint 'runtime <= 1"]), (30.0, ["--constraint 'runtime <= 30s'"])):
+        problem = with_deadline(study.problem, deadline_s).with_constraints(
+            (Constraint("time", deadline_s), Constraint("bytes", 2e6))
+        )
+        found = infeasibility(StudyContext(study), problem)
+        commands = re.findall(r"lynceus (?:resume|whatif) gzip((?: --[a-z-]+ '[^']+')*)", found.advice)
+        assert commands
+        for command in commands:
+            assert all(option in command for option in [*options, "--constraint 'bytes <= "]), found.advice
+            assert command.count("runtime") == command.count("bytes") == 1
+
+
+def test_amounts_of_a_metric_have_its_unit() -> None:
+    study = lynceus.create_study(
+        space=SPACE, constraints=["runtime <= 60s"], budget="$20", study_name="gzip", policy="sweep"
+    )
+    study.optimize(run)
+    problem = study.problem.with_constraints((Constraint.parse("bytes <= 2MB", {"bytes": "B"}),))
+    found = infeasibility(StudyContext(study), problem)
+    assert "bytes <= 2MB fails: the smallest of " in found.summary
+    assert "is 3.99 MB (level=9" in found.summary
+    assert "1.99 MB over it" in found.summary
+    assert "--constraint 'bytes <= 4MB'" in found.advice

@@ -83,6 +83,8 @@ class LimitFacts:
     a metric that no run has reported yet."""
     chance: float
     """Largest predicted chance of any configuration that did not finish to meet this limit alone; NaN without a model."""
+    unit: str = ""
+    """The declared unit of a metric; empty: none is declared."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,11 @@ def infeasibility(context: StudyContext, problem: Problem | None = None) -> Infe
     usd = math.nan if prediction is None or row is None else _charge(problem, prediction, row)
     cause = _cause(context, problem, limits, expected)
     likeliest = None if row is None else problem.space.point(row)
+    asked = [one for one in problem.constraints if one not in study.problem.constraints]
     return Infeasibility(
         cause,
         summary(cause, limits, study.observations),
-        advice(cause, limits, study, (likeliest, chance, usd), _nearest(problem, known, limits)),
+        advice(cause, limits, study, (likeliest, chance, usd), _nearest(problem, known, limits), asked),
         limits,
         likeliest,
         chance,
@@ -173,6 +176,7 @@ def limit_facts(
         else _limit_value(problem, constraint, best[1], best[0].row, best[0].order.number),
         believed=believed,
         chance=chance,
+        unit=constraint.unit,
     )
 
 

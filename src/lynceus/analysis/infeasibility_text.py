@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lynceus.errors import counted
-from lynceus.problem.units import format_duration, format_metric, format_money, format_number
+from lynceus.problem.metric_units import with_unit
+from lynceus.problem.objective import Constraint, bound_text
+from lynceus.problem.units import format_bytes, format_duration, format_metric, format_money
 from lynceus.trial.outcome import End, Observations
 from lynceus.trial.stop import StopReason
 
@@ -44,9 +46,14 @@ def advice(
     study: StudyView,
     likeliest: Likeliest,
     nearest: tuple[LimitFacts, LimitValue] | None = None,
+    asked: Sequence[Constraint] = (),
 ) -> str:
-    """What to do; `nearest` is the one limit that would have to change least, and the run that would then meet all of them."""
+    """What to do; `nearest` is the one limit that would have to change least, and the run that would then meet all of them.
+
+    `asked` are limits that are not those of the study, but were asked about: the advice brings them along.
+    """
     name, (params, chance, usd) = study.name, likeliest
+    also = asked_options(asked)
     likely = ""
     if params is not None:
         likely = f"{_params(params)} meets every limit with a chance of {chance:.0%}, for about {format_money(usd)}"
@@ -56,7 +63,8 @@ def advice(
         last = study.observations[-1].order.number
         return f"look at what it printed with: lynceus logs {name} {last}, mend the job, then: lynceus resume {name}"
     if cause == "open":
-        return f"let the search go on: {likely or 'too little is known yet'}"
+        how = f" with: lynceus resume {name}{also};" if also else ":"
+        return f"let the search go on{how} {likely or 'too little is known yet'}"
     if cause == "timeout":
         longest = max(seen.outcome.seconds for seen in study.observations if seen.outcome.end is End.TIMEOUT)
         return (
@@ -67,34 +75,51 @@ def advice(
         more = "" if math.isnan(usd) else f"{math.ceil(max(usd, 0.01) * 100) / 100:.2f} USD"
         why = likely or "the money left stopped trials before their limits"
         if study.stopped is not None and study.stopped.kind is StopReason.TRIALS:
-            return f"allow more trials with: lynceus resume {name} --add-trials 20" + (f"; {likely}" if likely else "")
+            return f"allow more trials with: lynceus resume {name} --add-trials 20{also}" + (
+                f"; {likely}" if likely else ""
+            )
         if study.stopped is not None and study.stopped.kind is StopReason.WALL_CLOCK:
             return "start the job under another name with a longer budget.wall_clock, and import these trials"
-        return f"add money with: lynceus resume {name} --add-budget '{more or '5 USD'}'; {why}"
+        return f"add money with: lynceus resume {name} --add-budget '{more or '5 USD'}'{also}; {why}"
     if cause == "together" and nearest is not None:
         limit, value = nearest
-        option = f"--constraint '{_constraint_for(limit, value.value)}'"
+        option = f"--constraint '{_constraint_for(limit, value.value)}'{asked_options(asked, {limit.metric})}"
         return (
             f"allow more with: lynceus resume {name} {option}, which trial {value.trial} meets ({_params(value.params)}; "
             f"lynceus whatif {name} {option} answers first, for free)"
         )
-    return _other_limit(limits, name)
+    return _other_limit(limits, name, asked)
 
 
-def _other_limit(limits: Sequence[LimitFacts], name: str) -> str:
+def asked_options(asked: Sequence[Constraint], given: Collection[str] = ()) -> str:
+    """Options of `lynceus resume` and `whatif` for limits that were asked about, after a space; none for quantities that have one.
+
+    >>> asked_options([Constraint("time", 60.0), Constraint("bytes", 1e8, unit="B")], {"bytes"})
+    " --constraint 'runtime <= 1m'"
+    """
+    texts = [str(one) for one in asked if one.metric not in given]
+    return "".join(f" --constraint '{'run' if text.startswith('time ') else ''}{text}'" for text in texts)
+
+
+def _other_limit(limits: Sequence[LimitFacts], name: str, asked: Sequence[Constraint]) -> str:
     """Which limits would do, by what is known."""
-    wanted = []
+    wanted, changed = [], set()
     for one in limits:
         best = one.measured if one.measured is not None else one.believed
         if one.believed is not None and best is not None and one.believed.misses_by < best.misses_by:
             best = one.believed
         if one.fails and best is not None and best.misses_by > 0:
             wanted.append(_constraint_for(one, best.value))
+            changed.add(one.metric)
     if not wanted:
-        other = [_constraint_for(one, one.measured.value) for one in limits if one.fails and one.measured is not None]
-        text = next(iter(other), limits[0].constraint if limits else None)
-        return "" if text is None else f"see what other limits would give: lynceus whatif {name} --constraint '{text}'"
-    options = " ".join(f"--constraint '{text}'" for text in wanted)
+        other = [one for one in limits if one.fails and one.measured is not None][:1] or limits[:1]
+        if not other:
+            return ""
+        (one,) = other
+        text = one.constraint if one.measured is None or not one.fails else _constraint_for(one, one.measured.value)
+        also = asked_options(asked, {one.metric})
+        return f"see what other limits would give: lynceus whatif {name} --constraint '{text}'{also}"
+    options = " ".join(f"--constraint '{text}'" for text in wanted) + asked_options(asked, changed)
     return f"allow more with: lynceus resume {name} {options} (lynceus whatif {name} {options} answers first, for free)"
 
 
@@ -104,7 +129,9 @@ def _constraint_for(limit: LimitFacts, value: float) -> str:
     scale = 10.0 ** (digits - 1)
     bound = (math.floor if limit.at_least else math.ceil)(value * scale) / scale
     bound = float(f"{bound:.12g}")
-    shown = {"time": format_duration, "cost": format_money}.get(limit.metric, format_number)(bound)
+    shown = bound_text(bound, limit.unit)
+    if limit.metric in ("time", "cost"):
+        shown = format_duration(bound) if limit.metric == "time" else format_money(bound)
     confidence = limit.constraint.partition(" @ ")[2]
     name = "runtime" if limit.metric == "time" else limit.metric
     return f"{name} {'>=' if limit.at_least else '<='} {shown}" + (f" @ {confidence}" if confidence else "")
@@ -143,7 +170,9 @@ def _shown(limit: LimitFacts, best: LimitValue) -> str:
 def _quantity(limit: LimitFacts, value: float) -> str:
     if limit.metric == "time":
         return format_duration(value)
-    return format_money(value) if limit.metric == "cost" else format_metric(value)
+    if limit.metric == "cost":
+        return format_money(value)
+    return format_bytes(value) if limit.unit == "B" else with_unit(format_metric(value), limit.unit)
 
 
 def _best_word(limit: LimitFacts) -> str:

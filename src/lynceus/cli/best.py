@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from lynceus.analysis.answer import Answer
     from lynceus.analysis.savings import Uses
+    from lynceus.problem.objective import Constraint
     from lynceus.problem.problem import Problem
 
 
@@ -72,16 +74,22 @@ def best(
     if output is Output.JSON:
         print_json(found)
     elif found is not None:
-        print_answer(console(), problem, found, scratch=one.prepared.job.spec.trial.scratch)
+        asked = [limit for limit in problem.constraints if limit not in one.study.problem.constraints]
+        print_answer(console(), problem, found, scratch=one.prepared.job.spec.trial.scratch, asked=asked)
     if found is None or not found.reaches_confidence:
         raise typer.Exit(exit_codes.INFEASIBLE)
 
 
-def print_answer(out: Console, problem: Problem, found: Answer, *, scratch: str) -> None:
-    """Print an answer as a table, and where trials were started (`trial.scratch`): what they left there is not in the way of the next."""
+def print_answer(
+    out: Console, problem: Problem, found: Answer, *, scratch: str, asked: Sequence[Constraint] = ()
+) -> None:
+    """Print an answer as a table, and where trials were started (`trial.scratch`): what they left there is not in the way of the next.
+
+    `asked` are limits that are not those of the study, but were asked about.
+    """
     table = fact_table()
     if found.shortfall is not None:
-        out.print(_shortfall(problem, found), markup=False, style="yellow", soft_wrap=True)
+        out.print(_shortfall(problem, found, asked), markup=False, style="yellow", soft_wrap=True)
     name, colour = ("configuration", "green") if found.reaches_confidence else ("nearest", "yellow")
     table.add_row(name, f"[bold {colour}]{safe(params_text(found.params))}[/]")
     for name, text in _facts(problem, found):
@@ -95,10 +103,13 @@ def print_answer(out: Console, problem: Problem, found: Answer, *, scratch: str)
         echo(found.command)  # not broken into lines and not indented, so that it can be pasted into a shell
 
 
-def _shortfall(problem: Problem, found: Answer) -> str:
+def _shortfall(problem: Problem, found: Answer, asked: Sequence[Constraint]) -> str:
     """What no configuration reaches, in a sentence of its own above everything else."""
+    from lynceus.analysis.infeasibility_text import asked_options
+
     limits = ", ".join(str(constraint) for constraint in problem.constraints)
-    return f"Not an answer to {limits}: {found.shortfall}. Search on with lynceus resume, or change a limit with its --constraint."
+    search = f"Search on with lynceus resume{asked_options(asked)}, or change a limit with its --constraint."
+    return f"Not an answer to {limits}: {found.shortfall}. {search}"
 
 
 def _facts(problem: Problem, found: Answer) -> list[tuple[str, str]]:

@@ -178,11 +178,16 @@ class Constraint:
         return value >= self.bound if self.at_least else value <= self.bound
 
     def __str__(self) -> str:
-        bound = _bytes(self.bound) if self.unit == "B" else with_unit(format_number(self.bound), self.unit)
+        bound = bound_text(self.bound, self.unit)
         if self.metric in ("time", "cost"):
             bound = format_duration(self.bound) if self.metric == "time" else format_money(self.bound)
         confidence = "" if self.confidence is None else f" @ {self.confidence:g}"
         return f"{self.metric} {'>=' if self.at_least else '<='} {bound}{confidence}"
+
+
+def bound_text(amount: float, unit: str) -> str:
+    """The bound on a metric as it is written, with the unit that is declared for the metric."""
+    return _bytes(amount) if unit == "B" else with_unit(format_number(amount), unit)
 
 
 def _bytes(amount: float) -> str:
