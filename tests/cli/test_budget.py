@@ -109,3 +109,10 @@ def test_a_user_name_that_cannot_be_one_is_refused(
     monkeypatch.setenv("LYNCEUS_USER", " ")
     code, _, err = lynceus("run", "job.yaml", "-y")
     assert (code, "LYNCEUS_USER: got ' '" in err) == (2, True)
+
+
+@pytest.mark.parametrize("amount", ["-5", "-$5"])
+def test_a_budget_below_zero_is_explained(lynceus: Lynceus, job: Path, amount: str) -> None:
+    code, _, err = lynceus("budget", "set", "project:forecasts", amount)
+    said = f"lynceus: {amount} is no option, and amounts and numbers must be positive; see: lynceus budget set --help\n"
+    assert (code, err) == (2, said)

@@ -57,6 +57,8 @@ from lynceus.version import __version__
 _LONGEST_MESSAGE = 2000
 _NOT_A_NUMBER = re.compile(r"Input should be a valid (number|integer), unable to parse string as an? \w+")
 """Characters of a message; more would be a value that was quoted whole."""
+_NEGATIVE = re.compile(r"No such option: -[$\d.].*", re.DOTALL)
+"""What Click says of an amount below 0 that stands in the place of an argument."""
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 """The `UsageError` of the Click that Typer uses, which may be one of its own; Typer itself exports only this kind of it."""
 PLUGIN_COMMANDS = "lynceus.commands"
@@ -164,6 +166,9 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: objec
 def _report_usage(error: typer.BadParameter) -> int:
     """One sentence about options or arguments that cannot be used; without any, Typer has shown the help."""
     problem = error.format_message().replace(": Value error, ", ": ").rstrip(".")
+    if _NEGATIVE.fullmatch(problem):
+        given = next((word for word in sys.argv[1:] if re.match(r"-\$?[\d.]", word)), "it")
+        problem = f"{given} is no option, and amounts and numbers must be positive"
     problem = _NOT_A_NUMBER.sub(lambda found: f"write a{' whole' if found[1] == 'integer' else ''} number", problem)
     if not problem:
         return exit_codes.INPUT
