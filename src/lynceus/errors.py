@@ -14,8 +14,12 @@ import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from lynceus.version import DISTRIBUTION
+
+_DOCS = Path(__file__).parents[2] / "docs"
+"""Pages of the documentation, in a copy of the project."""
 
 
 class LynceusError(Exception):
@@ -44,13 +48,17 @@ def explained_in(page: str) -> Iterator[None]:
 
 
 def page_address(page: str) -> str:
-    """Where a page is read: on the site whose address is in LYNCEUS_DOCS, otherwise among the files of the project.
+    """Where a page is read: on the site whose address is in LYNCEUS_DOCS, or among the files of the project, where these are here.
 
     >>> page_address("job-file.md#savings")
     'docs/job-file.md#savings'
     """
     site = os.environ.get("LYNCEUS_DOCS", "").rstrip("/")
-    return f"{site}/{page.replace('.md', '.html', 1)}" if site else f"docs/{page}"
+    if site:
+        return f"{site}/{page.replace('.md', '.html', 1)}"
+    if (_DOCS / page.partition("#")[0]).exists():
+        return f"docs/{page}"
+    return f"{page.replace('.md', '', 1)} in the documentation"  # of a wheel, which has no pages
 
 
 class InputError(LynceusError):

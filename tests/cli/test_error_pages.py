@@ -41,3 +41,12 @@ def test_the_link_leads_to_the_site_where_there_is_one(lynceus, here: Path, monk
 def test_options_and_names_that_are_only_misspelt_have_no_page(lynceus) -> None:
     for words in (("status", "nowhere", "--storage", "sqlite:///none.db"), ("check", "--colour"), ("check", "no.yaml")):
         assert "docs/" not in lynceus(*words)[2]
+
+
+def test_a_page_is_no_file_where_there_are_no_files_of_the_project(
+    lynceus, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lynceus.errors._DOCS", here / "site-packages" / "docs")
+    (here / "wrong.yaml").write_text(JOB.replace("threads: [1, 2, 4]", "threads: 4"))
+    said = lynceus("check", "wrong.yaml")[2]
+    assert said.endswith(" See job-file#the-search-space in the documentation\n"), said

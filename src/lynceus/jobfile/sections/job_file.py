@@ -122,9 +122,7 @@ class JobFile(Section):
     notify: NotifySection | None = Field(
         default=None, description="who is notified when the study ends, pauses or has used most of its budget"
     )
-    project: str | None = Field(
-        default=None, description="the project whose monthly budget the study draws on, see docs/teams.md"
-    )
+    project: str | None = Field(default=None, description="the project whose monthly budget the study draws on")
     owner: str | None = Field(
         default=None, description="the person whose monthly budget it draws on; by default who starts the study"
     )
