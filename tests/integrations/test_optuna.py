@@ -14,6 +14,7 @@ import lynceus
 from lynceus.errors import InputError
 from lynceus.integrations.candidate_table import CandidateTable, Dimension
 from lynceus.integrations.optuna import LynceusSampler, SearchOverError, TimeoutPruner
+from optuna_storages import optuna_storage
 from told_times import local, seconds_of, space, told
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -47,12 +48,14 @@ def test_a_study_has_the_trials_that_lynceus_alone_would_run() -> None:
 def test_a_study_goes_on_in_another_process(tmp_path: Path) -> None:
     """All that the sampler knows is in Optuna's storage: a new sampler, and even a pickled one, goes on alike."""
     url = f"sqlite:///{tmp_path}/optuna.db"
-    study = optuna.create_study(study_name="one", storage=url, sampler=sampler_of_job())
-    study.optimize(sampler_of_job().objective_of(run), n_trials=5)
-    sampler = pickle.loads(pickle.dumps(study.sampler))
+    with optuna_storage(url) as storage:
+        study = optuna.create_study(study_name="one", storage=storage, sampler=sampler_of_job())
+        study.optimize(sampler_of_job().objective_of(run), n_trials=5)
+        sampler = pickle.loads(pickle.dumps(study.sampler))
     assert isinstance(sampler, LynceusSampler)
-    again = optuna.load_study(study_name="one", storage=url, sampler=sampler)
-    assert through_optuna(again, sampler) == local()
+    with optuna_storage(url) as storage:
+        again = optuna.load_study(study_name="one", storage=storage, sampler=sampler)
+        assert through_optuna(again, sampler) == local()
 
 
 def test_ask_and_tell_with_told_run_times_and_bills() -> None:

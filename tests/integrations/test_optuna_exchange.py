@@ -1,17 +1,20 @@
 """Studies from and to Optuna's storages."""
 
 import json
+import sqlite3
 import subprocess
 import time
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 
 import optuna
 import pytest
 
 import lynceus
-from lynceus.errors import InputError
+from lynceus.errors import InputError, LynceusError
 from lynceus.integrations.optuna.exchange import export_study, past_runs
+from optuna_storages import optuna_storage
 from ports import free_ports
 from told_times import seconds_of, space, study
 
@@ -63,29 +66,31 @@ def test_optuna_reads_what_was_exported(tmp_path: Path) -> None:
     one, address = study(), f"sqlite:///{tmp_path}/optuna.db"
     one.optimize(lambda trial: min(seconds_of(trial.params), trial.timeout or 1e9))
     export_study(one, address)
-    theirs = optuna.load_study(study_name=one.name, storage=address)
-    assert len(theirs.trials) == len(one.trials)
-    assert (
-        theirs.best_params
-        == min((t for t in one.trials if t.keeps_constraints), key=lambda t: t.cost_usd or 0.0).params
-    )
-    assert theirs.metric_names == ["cost"]
-    assert theirs.trials[0].user_attrs["runtime_s"] == one.trials[0].runtime_s
+    with optuna_storage(address) as storage:
+        theirs = optuna.load_study(study_name=one.name, storage=storage)
+        assert len(theirs.trials) == len(one.trials)
+        assert (
+            theirs.best_params
+            == min((t for t in one.trials if t.keeps_constraints), key=lambda t: t.cost_usd or 0.0).params
+        )
+        assert theirs.metric_names == ["cost"]
+        assert theirs.trials[0].user_attrs["runtime_s"] == one.trials[0].runtime_s
 
 
 def test_a_study_of_optuna_is_past_knowledge(tmp_path: Path) -> None:
-    storage = f"sqlite:///{tmp_path}/theirs.db"
-    theirs = optuna.create_study(study_name="theirs", storage=storage, direction="maximize")
-    for nodes, accuracy in ((1, 0.7), (4, 0.9)):
-        trial = theirs.ask()
-        trial.suggest_int("nodes", nodes, nodes)
-        trial.suggest_float("rate", 0.1, 0.2)
-        trial.set_user_attr("runtime_s", 600.0 / nodes)
-        theirs.tell(trial, accuracy)
+    address = f"sqlite:///{tmp_path}/theirs.db"
+    with optuna_storage(address) as storage:
+        theirs = optuna.create_study(study_name="theirs", storage=storage, direction="maximize")
+        for nodes, accuracy in ((1, 0.7), (4, 0.9)):
+            trial = theirs.ask()
+            trial.suggest_int("nodes", nodes, nodes)
+            trial.suggest_float("rate", 0.1, 0.2)
+            trial.set_user_attr("runtime_s", 600.0 / nodes)
+            theirs.tell(trial, accuracy)
     ours = lynceus.create_study(
         space=lynceus.Space.build([lynceus.Integer("nodes", 1, 4)], price="nodes"), objective="maximize accuracy"
     )
-    runs, _ = past_runs(storage, "theirs", ours.problem)
+    runs, _ = past_runs(address, "theirs", ours.problem)
     ours.add_trials(runs)
     assert [dict(one.metrics) for one in ours.trials] == [{"accuracy": 0.7}, {"accuracy": 0.9}]
     assert ours.best_params == {"nodes": 4}
@@ -99,12 +104,25 @@ def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"text\.log"):
         past_runs(str(tmp_path / "text.log"), None, problem)
     address = f"sqlite:///{tmp_path}/two.db"
-    for name in ("one", "two"):
-        optuna.create_study(study_name=name, storage=address)
+    with optuna_storage(address) as storage:
+        for name in ("one", "two"):
+            optuna.create_study(study_name=name, storage=storage)
     with pytest.raises(InputError, match="--optuna-study"):
         past_runs(address, None, problem)
     with pytest.raises(InputError, match="Did you mean 'one'"):
         past_runs(address, "onne", problem)
+
+
+def test_a_database_that_is_no_storage_is_closed(tmp_path: Path) -> None:
+    damaged, foreign = tmp_path / "damaged.db", tmp_path / "foreign.db"
+    damaged.write_bytes(b"SQLite format 3\0" + b"x" * 4096)
+    with closing(sqlite3.connect(foreign)) as connection:
+        connection.execute("CREATE TABLE version_info (version)")
+    for file in (damaged, foreign):
+        with pytest.raises(LynceusError):
+            past_runs(str(file), None, study().problem)
+        descriptors = [str(one.readlink()) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+        assert str(file) not in descriptors
 
 
 @pytest.mark.slow

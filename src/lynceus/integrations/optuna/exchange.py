@@ -53,10 +53,13 @@ def open_storage(address: str, *, create: bool) -> Iterator[BaseStorage]:
 
 
 def _rdb(address: str) -> Iterator[BaseStorage]:
+    from sqlalchemy import NullPool
     from sqlalchemy.exc import SQLAlchemyError
 
+    # Optuna leaves the connections of a database that it cannot open in their pool. SQLite needs no pool.
+    pool = {"poolclass": NullPool} if address.startswith("sqlite") else {}
     try:
-        storage = RDBStorage(address)
+        storage = RDBStorage(address, engine_kwargs=pool)
         try:
             yield storage
         finally:
