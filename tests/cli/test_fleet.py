@@ -50,6 +50,12 @@ def test_jobs_share_a_budget_and_a_report(lynceus, jobs: list[str]) -> None:
     code, out, _ = lynceus("fleet", *jobs, "--budget", "5 USD", "-y")
     assert code == 0
     assert "of $5.00 spent" in out
+    (why,) = [line for line in out.splitlines() if line.startswith("No trial was started. ")]
+    stopped = [one["why_over"] for one in report["jobs"]]
+    assert why == f"No trial was started. first: {stopped[0]}; second: {stopped[1]}."
+    assert "3" in stopped[0], "all three trials"
+    out = lynceus("fleet", jobs[0], "--budget", "5 USD", "-y", "--storage", "sqlite:///other.db")[1]
+    assert "No trial was started" not in out
 
 
 def test_the_budget_is_a_limit(lynceus, jobs: list[str]) -> None:

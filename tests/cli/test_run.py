@@ -50,6 +50,7 @@ def test_a_search_from_plan_to_export(lynceus, here: Path) -> None:
     assert "(measured)" in best["cost_basis"]
 
     assert lynceus("logs", "toy") == lynceus("logs", "toy", "5"), "the last of six trials"
+    assert lynceus("logs") == lynceus("logs", "toy"), "the only study"
     code, out, _ = lynceus("logs", "toy", "0")
     assert out.startswith("quality: ")
     code, out, _ = lynceus("export", "--to", "csv")

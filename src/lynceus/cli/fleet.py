@@ -49,9 +49,14 @@ def fleet(
     with open_fleet(prepared, storage, usd, notes) as (found, members), interrupts("fleet", lambda said: None) as asked:
         for note in notes:
             print_note(note)
+        before = sum(job.study.record.started for job in found.jobs)
         found.run(settled=lambda job, seen: _settled(out, job, seen), requested_state=asked)
         interrupted = asked() is not RequestedState.RUN
         report = fleet_report(found, members, usd)
+        idle = not interrupted and sum(job.study.record.started for job in found.jobs) == before
+    if idle:
+        whys = "; ".join(f"{one.study}: {one.why_over}" for one in report.jobs)
+        out.print(f"No trial was started. {safe(whys)}.", soft_wrap=True)
     if output is Output.JSON:
         print_json(report)
     else:

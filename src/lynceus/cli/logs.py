@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lynceus.cli.arguments import StorageOption, named_study
+from lynceus.cli.arguments import StorageOption, StudyArgument, named_study
 from lynceus.cli.output import Output, OutputOption, print_data, print_json
 from lynceus.errors import InputError
 
@@ -15,7 +15,7 @@ _POLL_S = 0.3
 
 
 def logs(
-    study: Annotated[str, typer.Argument(help="The name of a study, or its job file.")],
+    study: StudyArgument = None,
     number: Annotated[
         int | None, typer.Argument(help="The number of the trial; without it, the last one that started.")
     ] = None,

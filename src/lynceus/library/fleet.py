@@ -31,6 +31,8 @@ class FleetResult:
     spent_usd: float
     state: str
     """As in `lynceus status`: RUNNING while its search could go on with more money."""
+    why_over: str
+    """Why it runs nothing more, as a clause; empty after an interruption."""
     best: Answer | None
     """None while no configuration is known to meet the constraints."""
     future_uses: float
@@ -85,7 +87,7 @@ def open_fleet(
 def fleet_report(fleet: Fleet, members: Sequence[OpenStudy], budget_usd: float) -> FleetReport:
     """What every job got and saved."""
     found = []
-    for job, member in zip(fleet.jobs, members, strict=True):
+    for place, (job, member) in enumerate(zip(fleet.jobs, members, strict=True)):
         context = study_context(member)
         best = answer(context)
         known = best is not None and best.baseline is not None and best.future_saving_usd == best.future_saving_usd
@@ -95,6 +97,7 @@ def fleet_report(fleet: Fleet, members: Sequence[OpenStudy], budget_usd: float) 
                 trials=len(job.study.observations),
                 spent_usd=job.study.spent_usd,
                 state=context.state()[0],
+                why_over=fleet.why_over(place),
                 best=best,
                 future_uses=job.uses,
                 future_saving_usd=best.future_saving_usd if known and best is not None else None,

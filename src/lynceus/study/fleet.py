@@ -100,6 +100,11 @@ class Fleet:
             if isinstance(one.step, Stopped) and one.step.kind not in (StopReason.BUDGET, StopReason.USER):
                 one.study.ask()  # writes down why its search is over; that the fleet's money is gone ends no study
 
+    def why_over(self, place: int) -> str:
+        """Why a job of the fleet runs nothing more, as a clause; empty where it was not decided, or would run something."""
+        decision = self._decisions.get(place)
+        return decision.step.reason if decision is not None and isinstance(decision.step, Stopped) else ""
+
     def turn(self) -> Turn | None:
         """The next trial of the fleet; None when there is none."""
         turns = []
