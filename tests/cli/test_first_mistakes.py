@@ -114,3 +114,25 @@ def test_a_number_without_a_unit_is_no_size_in_a_job_file(lynceus, here: Path) -
     assert err.endswith("See docs/input-size.md\n")
     (here / "job.yaml").write_text(JOB + "input: {size: 50000000}\n")
     assert lynceus("check", "job.yaml")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("run", "noted"),
+    [
+        ("[sleep, '1']", True),
+        ("[sleep, '${threads}']", False),
+        ("python3 -c 'import os; print(os.environ[\"LYNCEUS_PARAM_LEVEL\"])'", False),
+        ("[sh, reads.sh]", False),
+        ("[sh, ignores.sh]", True),
+        ("|\n  sh ignores.sh", True),
+    ],
+)
+def test_a_command_that_names_no_parameter_gets_a_note(lynceus, here: Path, run: str, noted: bool) -> None:
+    (here / "reads.sh").write_text('sleep "$LYNCEUS_PARAM_THREADS"\n')
+    (here / "ignores.sh").write_text("sleep 1\n")
+    (here / "job.yaml").write_text(f"name: toy\nrun: {run}\n" + JOB[JOB.index("space:") :])
+    for command in ("check", "plan"):
+        code, out, err = lynceus(command, "job.yaml")
+        assert code == 0, err
+        said = "run: it names no parameter, so all configurations do the same" in " ".join(out.split())
+        assert said is noted, out

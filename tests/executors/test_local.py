@@ -22,6 +22,7 @@ from lynceus.trial.outcome import End, FailureReason
     ("script", "reason", "words"),
     [
         ("echo careful >&2; exit 3", FailureReason.JOB, "exit code 3: careful"),
+        ("sleep x", FailureReason.JOB, "exit code 1: sleep: invalid time interval"),
         ("exit 75", FailureReason.INFRA, "asks for a retry"),
         ("kill -SEGV $$", FailureReason.JOB, "SIGSEGV"),
         ("kill -KILL $$", FailureReason.INFRA, "SIGKILL"),

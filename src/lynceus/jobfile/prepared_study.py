@@ -27,6 +27,7 @@ from lynceus.jobfile.problem import problem_of, with_catalogs
 from lynceus.jobfile.scratch import check_scratch, scratch_notes
 from lynceus.jobfile.serve import check_prompts, check_serve
 from lynceus.jobfile.trial_limits import trial_limits
+from lynceus.jobfile.unused_parameters import unused_notes
 from lynceus.jobfile.variables import check_parameter_names, misspelt_variables
 from lynceus.policy.policy import Policy
 from lynceus.policy.policy_file import compose
@@ -68,6 +69,7 @@ class PreparedStudy:
             *executor_notes(self.job),
             *argument_notes(self.job, space),
             *misspelt_variables(self.job, space),
+            *unused_notes(self.job, space),
             *metric_notes(self.job, self.problem),
             *pattern_notes(self.job, self.problem),
             *scratch_notes(self.job),

@@ -23,6 +23,8 @@ _UNPRINTABLE = (
     "\ufeff\ufff9-\ufffb\ufffe\uffff"
 )
 _UNSAFE = re.compile(f"[{_UNPRINTABLE}]")
+_HINT = re.compile(r"\s*(?:try|use|run|see|type|for)\b.*(?:--help|\s-h\b)", re.IGNORECASE)
+"""A line that only says where more is told: `Try 'sleep --help' for more information.`"""
 
 
 def clean_text(text: str) -> str:
@@ -75,3 +77,13 @@ def clean_name(text: str) -> str:
     'p99� latency'
     """
     return clean_line(text, _LONGEST_NAME)
+
+
+def telling_line(text: str) -> str:
+    """The last line that says something; a hint at `--help` only where nothing else was said, and empty if all lines are.
+
+    >>> telling_line("sleep: invalid time interval 'x'\\nTry 'sleep --help' for more information.\\n")
+    "sleep: invalid time interval 'x'"
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    return next((line for line in reversed(lines) if not _HINT.match(line)), lines[-1] if lines else "")

@@ -23,7 +23,7 @@ from lynceus.executors.supervisor.stop_cause import StopCause
 from lynceus.executors.supervisor.streams import Streams
 from lynceus.executors.supervisor.timeline import Timeline
 from lynceus.executors.supervisor.usage import UsageMeter
-from lynceus.trial.text import clean_line
+from lynceus.trial.text import clean_line, telling_line
 
 RETRY_EXIT = 75
 """EX_TEMPFAIL of sysexits.h: a temporary failure, try again."""
@@ -358,15 +358,15 @@ class Run:
         )
 
     def _last_error_line(self) -> str:
-        """The last line of standard error, after a colon and without its full stop, as more may follow; empty if there is none.
+        """What standard error says last, after a colon and without its full stop, as more may follow; empty if it says nothing.
 
         Secrets are masked: it is read from the saved output.
         """
         saved = ""
         with contextlib.suppress(OSError):
             saved = (files.read_regular(self._path(files.STDERR), 4096) or b"").decode("utf-8", "replace")
-        lines = [line for line in saved.split("\n") if line.strip()]
-        return f": {clean_line(lines[-1].rstrip().rstrip('.'), 200)}" if lines else ""
+        line = telling_line(saved)
+        return f": {clean_line(line.rstrip().rstrip('.'), 200)}" if line else ""
 
     def _write_heartbeat(self, now: float) -> None:
         """Write how long the run has lasted, by our own clock: clocks of other machines may differ."""
