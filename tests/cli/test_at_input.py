@@ -155,3 +155,26 @@ def test_growing_inputs_doubt_the_limit_that_is_in_doubt(lynceus) -> None:
     said = json.loads(lynceus("best", "grows", "-o", "json")[1])["check_again"]
     assert "it keeps ratio <= 0.33 with a chance of" in said
     assert "deadline" not in said
+
+
+def test_one_size_does_not_tell_how_a_metric_grows_and_a_second_one_does(lynceus) -> None:
+    import lynceus as package
+
+    space = package.Space.build([package.Ordinal("level", [1, 2, 3, 4])], price="1")
+    study = package.create_study(
+        space=space, constraints=["bytes <= 60000000"], study_name="s", storage="sqlite:///lynceus.db", input="100 MB"
+    )
+
+    def runs(share: float) -> list[tuple[dict[str, int], float, dict[str, float]]]:
+        return [
+            ({"level": one}, share * (1 + one), {"bytes": share * 1e8 * (0.6 - 0.05 * one)}) for one in (1, 2, 3, 4)
+        ]
+
+    study.add_trials(runs(1.0))
+    said = "all runs read 100 MB, so how bytes grows with the input is a guess"
+    assert said in " ".join(lynceus("best", "s", "--input", "500 MB")[1].split())
+    assert json.loads(lynceus("best", "s", "--input", "500 MB", "-o", "json")[1])["probability"] > 0.3
+    assert said not in " ".join(lynceus("best", "s", "--input", "100 MB")[1].split())
+    study.add_trials(runs(0.5), input="50 MB")
+    assert said not in " ".join(lynceus("best", "s", "--input", "500 MB")[1].split())
+    assert json.loads(lynceus("best", "s", "--input", "500 MB", "-o", "json")[1])["probability"] < 0.01

@@ -65,7 +65,9 @@ def _print_answer(out: Console, problem: Problem, found: InputAnswer) -> None:
         table.add_row(safe(problem.objective.metric), objective_text(str(problem.objective), found.value))
     if problem.constraints:
         limits = ", ".join(map(str, problem.constraints))
-        table.add_row("certainty", safe(f"{percent(found.probability)} chance to meet {limits}"))
+        table.add_row(
+            "certainty", safe(f"{percent(found.probability)} chance to meet {limits}{_guess(problem, found)}")
+        )
     table.add_row(
         "known from", safe(", ".join(f"{counted(count, 'run')} on {name}" for name, count in found.inputs_run.items()))
     )
@@ -74,6 +76,14 @@ def _print_answer(out: Console, problem: Problem, found: InputAnswer) -> None:
     if found.command is not None:
         out.print("To run it, in the job's working directory:", style="dim", soft_wrap=True)
         echo(found.command)
+
+
+def _guess(problem: Problem, found: InputAnswer) -> str:
+    """What is said of limits on metrics as long as all runs read the same, and not what was asked about."""
+    metrics = [one.metric for one in problem.constraints if one.metric not in ("time", "cost")]
+    if not metrics or len(found.inputs_run) != 1 or found.input_text in found.inputs_run:
+        return ""
+    return f"; all runs read {next(iter(found.inputs_run))}, so how {' and '.join(metrics)} grows with the input is a guess"
 
 
 def print_inputs(out: Console, found: Sequence[InputChoice]) -> None:
