@@ -192,6 +192,14 @@ def test_a_run_that_could_not_be_recorded_does_not_start(job: RecurringJob, tmp_
     assert not (tmp_path / ".lynceus").exists()
 
 
+def test_a_day_without_data_does_not_keep_the_job_from_running(job: RecurringJob) -> None:
+    for number, empty in enumerate(("0", "0 B", 0)):
+        done = execute(job, input=empty, run_id=f"empty-{number}")
+        assert (done.recorded, done.run.end, done.run.size) == (True, End.FINISHED, None)
+    with pytest.raises(InputError, match="its unit is missing"):
+        execute(job, input="50", run_id="b")
+
+
 def test_schedulers_may_have_long_names(job: RecurringJob) -> None:
     """Airflow's names of a DAG, a task and a DAG run have up to 250 characters each."""
     task = "reports/" + "nightly_" * 40 + "/scheduled__2026-11-18T02:00:00+00:00"
