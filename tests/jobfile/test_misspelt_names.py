@@ -8,7 +8,7 @@ from lynceus.errors import InputError
 from lynceus.jobfile.job import Job
 from lynceus.jobfile.prepared_study import prepare
 
-JOB = "version: 1\nname: words\nrun: ['true']\nspace: {n: [1, 2]}\nprice: 1\nbudget: {cost: 1 USD}\n"
+JOB = "version: 1\nname: words\nrun: [echo, '${n}']\nspace: {n: [1, 2]}\nprice: 1\nbudget: {cost: 1 USD}\n"
 
 
 @pytest.mark.parametrize(

@@ -102,4 +102,4 @@ def test_a_misspelt_variable_of_a_script_is_mentioned(script: str, misspelt: str
     ],
 )
 def test_variables_that_a_script_sets_itself_are_not_mentioned(script: str) -> None:
-    assert prepared(json.dumps(script), "{threads: [1, 2]}").notes == ()
+    assert prepared(json.dumps(script + "\n: $threads"), "{threads: [1, 2]}").notes == ()

@@ -17,7 +17,7 @@ JOB = "name: files\nspace: {threads: [1, 2], level: [3]}\nprice: 1\nbudget: 1\n"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "train.py").write_text("pass")
+    (tmp_path / "train.py").write_text("import os; print(os.environ['LYNCEUS_PARAM_LEVEL'])")
     (tmp_path / "out").symlink_to("/etc")
     return tmp_path
 
@@ -73,19 +73,19 @@ def test_files_that_the_command_names_have_to_be_brought_in(folder: Path) -> Non
 
 
 def test_parallel_trials_are_warned_of_shared_files(folder: Path) -> None:
-    writes, plain = "'gzip -c data > out.gz'", "[python3, train.py]"
+    writes, plain = "'gzip -$level -c data > out.gz'", "[python3, train.py]"
     assert notes(folder, writes, "{parallel: 1}") == []
     (warned,) = notes(folder, writes, "{parallel: 2}")
     assert "2 trials at a time would all write out.gz" in warned
     (warned,) = notes(folder, writes, "{parallel: 2, scratch: none}")
     assert "out.gz" in warned
     assert notes(folder, writes, "{parallel: 2, scratch: cwd}") == []
-    (warned,) = notes(folder, "'sort data > /tmp/sorted'", "{parallel: 2, scratch: cwd}")
+    (warned,) = notes(folder, "'sort --parallel=$threads data > /tmp/sorted'", "{parallel: 2, scratch: cwd}")
     assert "/tmp/sorted" in warned
     (advice,) = notes(folder, plain, "{parallel: 2}")
     assert "with trial.scratch: cwd" in advice
     assert notes(folder, plain, "{parallel: 2, scratch: env}") == []
-    assert notes(folder, """'sort data > "$LYNCEUS_SCRATCH/x"'""", "{parallel: 2}") == []
+    assert notes(folder, """'sort --parallel=$threads data > "$LYNCEUS_SCRATCH/x"'""", "{parallel: 2}") == []
 
 
 @pytest.mark.parametrize(
