@@ -149,7 +149,7 @@ def test_what_cannot_be_adopted_is_refused(storage: Storage, given: dict[str, An
         ({"runtime": 60, "input": 10**400}, "input: size is '10*'; give an amount such as 120 GB"),
         ({"runtime": 60, "ended_s": 1e11}, "ended is 100000000000.0, which is more than a day ahead"),
         ({"runtime": 60, "cost": "-1"}, "cost is '-1', but an amount of at least 0"),
-        ({"runtime": 60, "input": "0 GB"}, "input: size is '0 GB'; give an amount such as 120 GB"),
+        ({"runtime": 60, "input": "-1 GB"}, "input: size is '-1 GB'; give an amount such as 120 GB"),
         ({"runtime": 60, "input": "many"}, "input: size is 'many'; give an amount such as 120 GB"),
         ({"runtime": 60, "state": "great"}, "state is 'great', but one of COMPLETE, TIMEOUT, FAIL"),
         ({"runtime": 60, "reason": "oom"}, "only a run with state FAIL has one"),
