@@ -51,6 +51,14 @@ CASES: dict[str, tuple[str, str]] = {
         changed("max_trials", "max_trial"),
         "job.yaml:9: budget.max_trial: there is no field 'max_trial'; did you mean 'max_trials'?",
     ),
+    "field outside its section": (
+        GOOD + "grace: 5s\n",
+        "job.yaml:11: grace: 'grace' is a field of trial; write it there: trial: {grace: '5s'}.",
+    ),
+    "list outside its section": (
+        GOOD + "shares: [0.1]\n",
+        "job.yaml:11: shares: 'shares' is a field of probe; write it there: probe: {shares: …}.",
+    ),
     "run missing": (
         changed('run: [sort, "--parallel=${threads}", data.txt]\n', ""),
         "run: the field 'run' is missing; add it, or 'serve' for a server under load.",

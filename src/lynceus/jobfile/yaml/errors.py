@@ -51,6 +51,11 @@ def first_error(error: ValidationError, model: type[BaseModel], value: Any) -> t
     given = shown(_value(value, path))
     if "extra_forbidden" in kinds:
         known = _known_fields(model, path[:-1])
+        sections = [name for name in known if len(path) == 1 and path[0] in _known_fields(model, (name,))]
+        if len(sections) == 1:
+            example = "…" if isinstance(_value(value, path), dict | list) else given
+            there = f"{sections[0]}: {{{path[0]}: {example}}}"
+            return path, f"'{path[0]}' is a field of {sections[0]}; write it there: {there}."
         return path, f"there is no field '{path[-1]}'{hint(str(path[-1]), known)}"
     if "missing" in kinds:
         return path, f"the field '{path[-1]}' is missing; add it."
